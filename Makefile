@@ -1,0 +1,52 @@
+# Everything a person or a machine does with this checkout. `make help` lists it.
+
+PY ?= python3.11
+BIN := .venv/bin
+STAMP := .venv/.set-up
+GOAL ?= Show me what you can do
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test check faults bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with agiraph and its tools (done by the others when needed)
+
+$(STAMP): requirements.lock pyproject.toml
+	@echo "set-up: a virtual environment in .venv with the packages of requirements.lock"
+	@command -v $(PY) >/dev/null || { echo "set-up: needs Python 3.11 as '$(PY)'; set PY=…" >&2; exit 1; }
+	@$(PY) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "set-up: installed $$($(BIN)/python -m pip list 2>/dev/null | tail -n +3 | wc -l) packages; agiraph is $(BIN)/agiraph"
+	@touch $@
+
+up: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
+	@$(BIN)/agiraph run "$(GOAL)"
+
+test: setup check postgres ## All tests, on SQLite and PostgreSQL, with the crash sweep
+	@$(BIN)/python -m pytest -q
+
+postgres:
+	@sh tests/install-postgres
+
+check: setup ## Format, lint, types, import layers
+	@$(BIN)/ruff format --check --quiet src tests bench
+	@$(BIN)/ruff check --quiet src tests bench
+	@$(BIN)/pyright --warnings
+	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@echo "check: clean"
+
+faults: setup postgres ## The long fault runs: crashes in recovery, chaos over several processes
+	@$(BIN)/python -m pytest -q tests/faults --long --timeout=3600
+
+bench: setup ## What a durable turn costs, against the floor of the same run
+	@$(BIN)/python bench/run.py
+
+lock: ## Renew requirements.lock from pyproject.toml
+	@$(BIN)/python -m pip install --quiet pip-tools
+	@$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+
+clean: ## Remove what set-up made
+	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,87 @@
+"""App: builds everything once and puts it together."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.time import Clock, SystemClock
+from agiraph.home.layout import Home, HomeLock
+from agiraph.providers.registry import Keys, Registry
+from agiraph.runtime.dispatcher import Dispatcher
+from agiraph.runtime.embedded import EmbeddedEngine
+from agiraph.runtime.engine import Engine
+from agiraph.runtime.executor import Executor
+from agiraph.store.database import Store
+from agiraph.store.sqlite import SqliteStore
+from agiraph.tools.base import Tool
+from agiraph.tools.context import RunContext
+
+
+async def open_store(url: str, clock: Clock) -> Store:
+    """The database at this address, ready for use."""
+    if url.startswith("sqlite:///"):
+        return SqliteStore(Path(url.removeprefix("sqlite:///")), clock)
+    if url.startswith(("postgresql://", "postgres://")):
+        from agiraph.store.postgres import PostgresStore  # loaded only where it is used
+
+        return await PostgresStore.open(url, clock)
+    raise Misconfigured(f"AGIRAPH_DATABASE_URL {url!r} is not sqlite:///PATH or postgresql://….")
+
+
+def make_engine(url: str, store: Store, clock: Clock, dispatcher: Dispatcher) -> Engine:
+    if url.startswith("sqlite:"):
+        return EmbeddedEngine(store, clock, dispatcher.drive)
+    from agiraph.runtime.clustered import ClusteredEngine  # loaded only where it is used
+
+    return ClusteredEngine(url, store, clock, dispatcher.drive)
+
+
+class Runtime:
+    """A home, its database, and what runs on them."""
+
+    def __init__(
+        self, home: Home, lock: HomeLock | None, store: Store, registry: Registry, engine: Engine
+    ) -> None:
+        self.home = home
+        self._lock = lock
+        self.store = store
+        self.registry = registry
+        self.engine = engine
+
+    @classmethod
+    async def open(
+        cls,
+        home_path: Path,
+        *,
+        database_url: str,
+        keys: Keys,
+        clock: Clock | None = None,
+        tools: tuple[Tool, ...] = (),
+        registry: Registry | None = None,
+        on_delta: Callable[[RunContext, str], None] | None = None,
+    ) -> "Runtime":
+        clock = clock or SystemClock()
+        home = Home.open(home_path)
+        # Of processes on PostgreSQL there may be many; a database file has one.
+        lock = home.lock() if database_url.startswith("sqlite:") else None
+        store = await open_store(database_url, clock)
+        registry = registry or Registry(keys, clock)
+        executor = Executor(
+            store=store,
+            home=home,
+            clock=clock,
+            resolve_model=registry.resolve,
+            extra_tools=tools,
+            on_delta=on_delta,
+        )
+        dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
+        engine = make_engine(database_url, store, clock, dispatcher)
+        return cls(home, lock, store, registry, engine)
+
+    async def close(self) -> None:
+        await self.engine.stop()
+        await self.registry.close()
+        await self.store.close()
+        self.home.folder.close()
+        if self._lock is not None:
+            self._lock.release()

@@ -1,0 +1,34 @@
+"""`agiraph db`: the database's shape."""
+
+import click
+
+from agiraph import config
+from agiraph.cli.session import command
+from agiraph.domain.time import SystemClock
+from agiraph.home.layout import Home
+
+
+@click.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command()
+@command
+async def upgrade() -> None:
+    """Bring the database to the shape this version needs. On SQLite that happens by itself."""
+    settings = config.load()
+    if settings.database_url.startswith("sqlite:"):
+        from agiraph.app import open_store
+
+        Home.open(settings.home)
+        store = await open_store(settings.database_url, SystemClock())
+        await store.close()
+        click.echo("The database is up to date.")
+        return
+    from agiraph.runtime.clustered import install
+    from agiraph.store.postgres import upgrade as migrate
+
+    applied = migrate(settings.database_url)
+    await install(settings.database_url)
+    click.echo(f"Applied: {', '.join(applied)}." if applied else "The database is up to date.")

@@ -1,0 +1,82 @@
+"""`agiraph export`: everything of a team as files people can read."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from agiraph.cli.session import command, opened
+from agiraph.domain.errors import Refused
+from agiraph.domain.people import Team
+from agiraph.store import events, messages, nodes, threads
+from agiraph.store import teams as rows
+from agiraph.store.database import Store
+from agiraph.store.tx import Tx
+
+BATCH = 1000
+
+
+def _lines(path: Path, things: Iterable[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        for thing in things:
+            file.write(orjson.dumps(thing, default=str) + b"\n")
+
+
+def _conversation(tx: Tx, team: Team) -> list[dict[str, Any]]:
+    """What was said in the team, with names instead of ids."""
+    names: dict[str, str] = {a.id: a.name for a in rows.members(tx, team.id)}
+    said = [m for a in rows.members(tx, team.id) for m in messages.conversation(tx, team.id, a.id)]
+    return [
+        {
+            "at": m.created_at,
+            "from": names.get(m.sender, m.sender),
+            "to": names.get(m.recipient, m.recipient),
+            "kind": m.kind,
+            "text": m.text,
+            "in_reply_to": m.in_reply_to,
+            "id": m.id,
+        }
+        for m in sorted(said, key=lambda m: m.id)
+    ]
+
+
+async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
+    """Write everything of the team below the target, which must not hold anything yet."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise Refused(f"{target} is not an empty folder; name a new one.")
+    target.mkdir(parents=True, exist_ok=True)
+    _lines(target / "conversation.jsonl", await store.read(_conversation, team))
+    _lines(target / "board.jsonl", await store.read(nodes.board, team.id, limit=1_000_000))
+    seq = 0
+    _lines(target / "events.jsonl", ())
+    while batch := await store.read(events.after, team.id, seq, limit=BATCH):
+        _lines(target / "events.jsonl", batch)
+        seq = batch[-1].seq
+    for agent in await store.read(rows.members, team.id):
+        for thread in await store.read(threads.of_agent, agent.id):
+            path = target / "threads" / f"{thread.id}.jsonl"
+            seq = 0
+            while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
+                _lines(path, turns)
+                seq = turns[-1].seq
+    triggers = await store.read(rows.triggers, team.id)
+    (target / "triggers.json").write_bytes(orjson.dumps(triggers, option=orjson.OPT_INDENT_2))
+    folder = home / "teams" / team.id
+    if folder.is_dir():
+        shutil.copytree(folder, target / "home", symlinks=True)
+
+
+@click.command()
+@click.argument("team")
+@click.argument("folder", type=click.Path(path_type=Path))
+@command
+async def export(team: str, folder: Path) -> None:
+    """Write everything of TEAM (its id or name) into FOLDER, as files people can read."""
+    async with opened() as (settings, store):
+        found = await store.read(rows.find, team)
+        await write_export(store, settings.home, found, folder)
+    click.echo(f"Wrote {found.name!r} to {folder}.")

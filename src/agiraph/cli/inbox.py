@@ -1,0 +1,72 @@
+"""`agiraph inbox` and `agiraph answer`: what agents want of you, and what you say to it."""
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agiraph.cli.session import as_json, command, opened
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import MessageId
+from agiraph.domain.messages import NEEDS_ANSWER, Decision, Message
+from agiraph.services import journal
+from agiraph.store import messages
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+DECISIONS: dict[str, Decision] = {
+    "approve": "approve", "yes": "approve", "y": "approve",
+    "deny": "deny", "no": "deny", "n": "deny",
+}  # fmt: skip
+
+
+def decide(question: Message, text: str) -> tuple[str, Decision | None]:
+    """What a typed line means for this question: words, or a decision with a note."""
+    if question.kind != "approval":
+        return text, None
+    word, _, note = text.strip().partition(" ")
+    decision = DECISIONS.get(word.lower())
+    if decision is None:
+        raise Refused(f"{question.id} asks for approval: answer `approve` or `deny`, then a note.")
+    return note.strip(), decision
+
+
+@click.command()
+@click.option("--open", "only_open", is_flag=True, help="Only what still needs an answer.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@command
+async def inbox(only_open: bool, json_: bool) -> None:
+    """List questions, approvals, results and failures."""
+    async with opened() as (_, store):
+        found = await store.read(messages.inbox, limit=1000)
+    if only_open:
+        found = [m for m in found if m.kind in NEEDS_ANSWER and m.answered_at is None]
+    if json_:
+        return click.echo(as_json(found))
+    if not found:
+        return click.echo("Nothing here.")
+    table = Table("id", "kind", "state", "text", box=None)
+    for message in found:
+        state = (
+            "answered" if message.answered_at else "open" if message.kind in NEEDS_ANSWER else ""
+        )
+        table.add_row(message.id, message.kind, state, escape(message.text))
+    Console().print(table)
+
+
+@click.command()
+@click.argument("question")
+@click.argument("text")
+@command
+async def answer(question: str, text: str) -> None:
+    """Answer a QUESTION by its id; its agent goes on when the team runs again."""
+
+    def write(tx: Tx) -> None:
+        found = MESSAGES.get(tx, question)
+        words, decision = decide(found, text)
+        journal.answer_question(tx, MessageId(question), words, decision=decision)
+
+    async with opened(to_write=True) as (_, store):
+        asked = await store.read(MESSAGES.get, question)
+        await store.write(write)
+    click.echo(f"Answered. Go on with: agiraph run --resume {asked.team_id}")

@@ -1,0 +1,106 @@
+"""Progress: what a team is doing, as a person in a terminal wants to see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.spinner import Spinner
+
+from agiraph.domain.events import Event
+
+WIDTH = 100
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+def _subject(arguments: Mapping[str, Any]) -> str:
+    return _short(str(next(iter(arguments.values()), "")))
+
+
+@dataclass(slots=True)
+class Progress:
+    """Prints what happened line by line; on a terminal, what happens now stands below."""
+
+    console: Console
+    turns: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: bool = False
+    doing: str = "starting"
+    _live: Live | None = field(default=None)
+
+    def __enter__(self) -> "Progress":
+        if self.console.is_terminal:
+            self._live = Live(
+                self._now(), console=self.console, transient=True, refresh_per_second=8
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pause()
+
+    def pause(self) -> None:
+        """Clear the live line, to print a result or ask a question."""
+        if self._live is not None:
+            self._live.stop()
+
+    def go_on(self) -> None:
+        if self._live is not None:
+            self._live.start()
+
+    @property
+    def bill(self) -> str:
+        money = f"${self.usd:.4f}" + (" and calls without a known price" if self.unpriced else "")
+        return f"{self.turns} turns · {self.tokens:,} tokens · {money}"
+
+    def _now(self) -> Spinner:
+        return Spinner("dots", text=f" {escape(self.doing)}  [dim]{self.bill}[/dim]")
+
+    def said(self, words: str) -> None:
+        """A piece of a reply, live."""
+        self._do(_short("thinking: " + words))
+
+    def _do(self, doing: str) -> None:
+        self.doing = doing
+        if self._live is not None:
+            self._live.update(self._now())
+
+    def show(self, event: Event) -> None:
+        data = event.data
+        match event.type:
+            case "turn.added":
+                self.turns += 1
+                self.tokens += data["tokens"]
+                self.usd += data["usd"] or 0.0
+                self.unpriced = self.unpriced or data["usd"] is None
+                if data["text"].strip():
+                    self.console.print(f"[cyan]●[/] {escape(_short(data['text']))}")
+                for call in data["calls"]:
+                    self.console.print(
+                        f"  [dim]→[/] {call['name']} [dim]{escape(_subject(call['arguments']))}[/]"
+                    )
+                    self._do(f"{call['name']} {_subject(call['arguments'])}")
+            case "tool.result":
+                mark = "[red]✗[/]" if data["failed"] else "[green]✓[/]"
+                self.console.print(f"  {mark} [dim]{escape(_short(data['text']))}[/]")
+                self._do("thinking")
+            case "node.started" if data["attempt"] > 1:
+                self.console.print(f"[yellow]↻[/] attempt {data['attempt']}: going on where it was")
+            case "node.waiting":
+                self.console.print(f"[yellow]…[/] {escape(_short(data['reason']))}")
+                self._do(data["reason"])
+            case "node.checkpoint":
+                self.console.print(f"[cyan]▸[/] {escape(_short(data['summary']))}")
+            case "message.sent" if data["recipient"] == "human" and data["kind"] == "message":
+                self.console.print(f"[magenta]✉[/] {escape(data['text'])}")
+            case "model.failed":
+                self.console.print(f"[red]![/] {escape(_short(data['reason']))}")
+            case _:
+                pass

@@ -1,0 +1,57 @@
+"""Session: a command's way to the home, the database and the settings in force."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+import orjson
+import uvloop
+
+from agiraph import config
+from agiraph.app import open_store
+from agiraph.config import Settings
+from agiraph.domain.time import SystemClock
+from agiraph.home.layout import Home, HomeLock
+from agiraph.store.database import Store
+
+R = TypeVar("R")
+
+
+def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
+    """Let a coroutine be a command."""
+
+    @wraps(act)
+    def run(*args: Any, **kwargs: Any) -> R:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_awaited(act(*args, **kwargs)))
+
+    return run
+
+
+async def _awaited(result: Awaitable[R]) -> R:
+    return await result
+
+
+@asynccontextmanager
+async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Settings, Store]]:
+    """The database, for a command that looks something up or leaves a word.
+
+    To write, nobody else may be running on the home: they would not notice.
+    """
+    settings = config.load()
+    embedded = settings.database_url.startswith("sqlite:")
+    home = Home.open(settings.home)
+    lock: HomeLock | None = home.lock() if to_write and embedded else None
+    store = await open_store(settings.database_url, SystemClock())
+    try:
+        yield settings, store
+    finally:
+        await store.close()
+        if lock is not None:
+            lock.release()
+
+
+def as_json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()

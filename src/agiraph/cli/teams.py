@@ -1,0 +1,51 @@
+"""`agiraph teams` and `agiraph board`: what there is and how it stands."""
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agiraph.cli.session import as_json, command, opened
+from agiraph.store import nodes
+from agiraph.store import teams as rows
+
+
+@click.command()
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@command
+async def teams(json_: bool) -> None:
+    """List the teams of this home."""
+    async with opened() as (_, store):
+        found = await store.read(rows.every, limit=1000)
+    if json_:
+        return click.echo(as_json(found))
+    if not found:
+        return click.echo('No teams yet. Begin with: agiraph run "GOAL"')
+    table = Table("id", "name", "status", "since", box=None)
+    for team in found:
+        table.add_row(team.id, escape(team.name), team.status, f"{team.created_at:%Y-%m-%d %H:%M}")
+    Console().print(table)
+
+
+@click.command()
+@click.argument("team")
+@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@command
+async def board(team: str, json_: bool) -> None:
+    """Show the work of a TEAM (its id or name)."""
+    async with opened() as (_, store):
+        found = await store.read(rows.find, team)
+        work = await store.read(nodes.board, found.id)
+    if json_:
+        return click.echo(as_json(work))
+    table = Table("node", "title", "status", "waiting for", "result", box=None)
+    for node in work:
+        result = (node.result or "").splitlines()[:1]
+        table.add_row(
+            node.id,
+            escape(node.title),
+            node.status if node.stop_reason is None else f"{node.status} ({node.stop_reason})",
+            escape(node.waiting_reason or ""),
+            escape(result[0][:80]) if result else "",
+        )
+    Console().print(table)

@@ -1,0 +1,154 @@
+"""Chat: a thread of turns, the checkpoint from which work goes on after anything."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.work import Usage
+
+Role = Literal["system", "user", "assistant", "tool", "intent"]
+"""Who speaks. An intent is for the journal alone: a call that must not be made twice was begun."""
+
+ThreadKind = Literal["work", "reply"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as a model sees it: the schema goes to the API, the guidance into the prompt."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    guidance: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    malformed: str | None = None
+    """What the model wrote instead of a JSON object, if it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """One agent on one node (or one reply). Closed when done, never destroyed."""
+
+    id: ThreadId
+    team_id: TeamId
+    agent_id: AgentId
+    created_at: datetime
+    node_id: NodeId | None = None
+    kind: ThreadKind = "work"
+    parent_id: ThreadId | None = None
+    epoch: int = 0
+    """Raised by every claim; an append that carries an older one is refused."""
+    claimed_seq: int = 0
+    reserved_tokens: int = 0
+    reserved_usd: float = 0.0
+    reserved_for: str | None = None
+    closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One entry of a thread; written before the next thing starts, never changed."""
+
+    thread_id: ThreadId
+    seq: int
+    node_id: NodeId | None
+    role: Role
+    text: str
+    at: datetime
+    ref: str | None = None
+    """What a turn is about: the call it answers or begins, the notice or message it carries."""
+    calls: tuple[ToolCall, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What only one vendor understands and wants back: signed thinking, for one."""
+    model: str | None = None
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to write to one thread, as long as nobody claims it again."""
+
+    team_id: TeamId
+    agent_id: AgentId
+    node_id: NodeId
+    thread_id: ThreadId
+    epoch: int
+
+
+class Transcript:
+    """A thread in memory: read once when a run starts, then grown by what is written."""
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        self.turns: list[Turn] = []
+        self.wire: dict[str, Any] = {}
+        """What a wire keeps of the turns it has already encoded; a turn never changes."""
+        self._answered: set[str] = set()
+        self._called: set[str] = set()
+        self._intents: dict[str, Turn] = {}
+        self._refs: set[str] = set()
+        self.add(*turns)
+
+    def add(self, *turns: Turn) -> None:
+        for turn in turns:
+            self.turns.append(turn)
+            self._called.update(c.id for c in turn.calls)
+            if turn.ref is None:
+                continue
+            if turn.role == "tool":
+                self._answered.add(turn.ref)
+            elif turn.role == "intent":
+                self._intents[turn.ref] = turn
+            else:
+                self._refs.add(turn.ref)
+
+    def spoken(self, start: int = 0) -> Iterator[Turn]:
+        """The turns a model is shown in order, from the start-th entry on."""
+        for index in range(start, len(self.turns)):
+            if self.turns[index].role not in ("intent", "system"):
+                yield self.turns[index]
+
+    @property
+    def system(self) -> str:
+        """What the agent was told for good when the thread was opened."""
+        return self.turns[0].text if self.turns and self.turns[0].role == "system" else ""
+
+    @property
+    def last_reply(self) -> Turn | None:
+        return next((t for t in reversed(self.turns) if t.role == "assistant"), None)
+
+    def open_calls(self) -> list[ToolCall]:
+        """Calls of the last reply that have no answer yet."""
+        reply = self.last_reply
+        return [c for c in reply.calls if c.id not in self._answered] if reply else []
+
+    def named_apart(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """The calls with ids no other call of this thread has; some servers repeat theirs."""
+        taken = set(self._called)
+        apart: list[ToolCall] = []
+        for call in calls:
+            name, number = call.id or f"call_{len(taken) + 1}", 2
+            while name in taken:
+                name, number = f"{call.id}_{number}", number + 1
+            taken.add(name)
+            apart.append(call if name == call.id else replace(call, id=name))
+        return tuple(apart)
+
+    def intent(self, call_id: str) -> Turn | None:
+        """The record that this call was begun, if it was and may have happened."""
+        return self._intents.get(call_id)
+
+    def has(self, ref: str) -> bool:
+        """Whether a notice or message was already put into this thread."""
+        return ref in self._refs
+
+    @property
+    def head(self) -> int:
+        return self.turns[-1].seq if self.turns else 0

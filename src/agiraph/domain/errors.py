@@ -1,0 +1,109 @@
+"""Errors: one tree whose branches say who has to deal with what went wrong.
+
+AgiraphError
+├── Refused              whoever asked must ask differently: a model, a person, a client
+│   ├── NotFound         there is no such thing
+│   ├── Conflict         it was decided before: a second answer, a key used for other words
+│   ├── IllegalMove      a node cannot go from where it is to there
+│   └── OutOfScope       a path leads where this agent may not go
+├── Fenced               another runner owns the thread now: stop and touch nothing
+├── StoreUnavailable     nothing was written; wait, then go on from the journal
+│   ├── StoreFull        no room on the disk
+│   └── StoreLocked      somebody else holds the database
+├── StoreDamaged         the database cannot be trusted: refuse to write to it
+├── HomeInUse            another runtime works on this home
+├── Misconfigured        a setting is missing or wrong; the message says which and what to do
+└── ModelError           the model gave no usable answer
+    ├── ModelUnavailable ... for now: rate limit, overload, server error, dropped line
+    ├── ModelRefused     ... ever, to this request: bad key, bad model, bad request
+    ├── ModelGarbled     ... that can be read: empty, cut, not the agreed format
+    └── ContextExceeded  ... because the thread no longer fits its window
+"""
+
+from datetime import datetime
+
+from agiraph.domain.ids import MessageId
+
+
+class AgiraphError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class Refused(AgiraphError):
+    """The request cannot be carried out as asked; the message says what to do instead."""
+
+
+class NotFound(Refused):
+    def __init__(self, kind: str, name: str, *, known: str = "") -> None:
+        super().__init__(f"There is no {kind} {name!r}.{f' {known}' if known else ''}")
+
+
+class Conflict(Refused):
+    pass
+
+
+class IllegalMove(Refused):
+    def __init__(self, node: str, status: str, to: str) -> None:
+        super().__init__(f"Node {node} is {status} and cannot become {to}.")
+
+
+class OutOfScope(Refused):
+    pass
+
+
+class Fenced(AgiraphError):
+    pass
+
+
+class StoreUnavailable(AgiraphError):
+    pass
+
+
+class StoreFull(StoreUnavailable):
+    pass
+
+
+class StoreLocked(StoreUnavailable):
+    pass
+
+
+class StoreDamaged(AgiraphError):
+    pass
+
+
+class HomeInUse(AgiraphError):
+    pass
+
+
+class Misconfigured(AgiraphError):
+    pass
+
+
+class ModelError(AgiraphError):
+    pass
+
+
+class ModelUnavailable(ModelError):
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelRefused(ModelError):
+    pass
+
+
+class ModelGarbled(ModelError):
+    pass
+
+
+class ContextExceeded(ModelError):
+    pass
+
+
+class AlreadyAnswered(Conflict):
+    def __init__(self, question: MessageId, at: datetime) -> None:
+        super().__init__(
+            f"{question} was answered at {at:%Y-%m-%d %H:%M} UTC; the first answer stands. "
+            "Send the agent a message if you want to add something."
+        )

@@ -1,0 +1,42 @@
+"""Events: what happened in a team, numbered without gaps in the order it was committed."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from agiraph.domain.ids import TeamId
+
+EventType = Literal[
+    "team.created",
+    "team.completed",
+    "team.paused",
+    "team.resumed",
+    "team.stopped",
+    "agent.hired",
+    "node.created",
+    "node.assigned",
+    "node.started",
+    "node.waiting",
+    "node.completed",
+    "node.failed",
+    "node.cancelled",
+    "node.checkpoint",
+    "thread.opened",
+    "turn.added",
+    "tool.result",
+    "message.sent",
+    "message.seen",
+    "question.asked",
+    "question.answered",
+    "model.failed",
+    "call.lost",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    team_id: TeamId
+    seq: int
+    type: EventType
+    at: datetime
+    data: dict[str, Any] = field(default_factory=dict[str, Any])

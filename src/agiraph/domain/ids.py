@@ -1,0 +1,43 @@
+"""Ids: short names for rows that sort by the time they were made and say what they name."""
+
+import secrets
+import threading
+import time
+from typing import NewType
+
+TeamId = NewType("TeamId", str)
+AgentId = NewType("AgentId", str)
+NodeId = NewType("NodeId", str)
+ThreadId = NewType("ThreadId", str)
+MessageId = NewType("MessageId", str)
+StageId = NewType("StageId", str)
+TriggerId = NewType("TriggerId", str)
+
+HUMAN = "human"
+"""The address of the person; on the bus like everyone else."""
+
+SYSTEM = "system"
+"""The sender of what nobody said: the runtime itself."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_RANDOM_BITS = 45
+_lock = threading.Lock()
+_last = 0
+
+
+def _base32(number: int, digits: int) -> str:
+    return "".join(_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(digits)))
+
+
+def new_id(kind: str) -> str:
+    """A fresh id such as `node_01j9…`: later ids of one process sort after earlier ones."""
+    global _last
+    with _lock:
+        made = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+        _last = max(made, _last + 1)
+        return f"{kind}_{_base32(_last, 18)}"
+
+
+def short(identifier: str) -> str:
+    """The tail of an id: enough to tell rows of one list apart on a screen."""
+    return identifier[-6:]

@@ -1,0 +1,53 @@
+"""Messages: everything anyone says to anyone; conversation, mailbox and inbox are views of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from agiraph.domain.ids import MessageId, NodeId, TeamId
+
+MessageKind = Literal[
+    "message",
+    "question",
+    "approval",
+    "answer",
+    "result",
+    "failure",
+    "briefing",
+    "report",
+    "notice",
+    "suggestion",
+    "nudge",
+]
+
+Decision = Literal["approve", "deny"]
+
+NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
+INBOX: frozenset[MessageKind] = frozenset(
+    {"question", "approval", "briefing", "report", "failure", "result"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    id: MessageId
+    team_id: TeamId
+    seq: int
+    """Order among the messages to one recipient."""
+    sender: str
+    recipient: str
+    text: str
+    created_at: datetime
+    kind: MessageKind = "message"
+    title: str = ""
+    options: tuple[str, ...] = ()
+    node_id: NodeId | None = None
+    in_reply_to: MessageId | None = None
+    ref: str | None = None
+    """For an approval: the call it is about, with the hash of its arguments."""
+    client_id: str | None = None
+    hops: int = 0
+    seen_at: datetime | None = None
+    """When its recipient heard it: an agent at a yield point, a person by reading."""
+    answered_at: datetime | None = None
+    decision: Decision | None = None

@@ -1,0 +1,31 @@
+"""Stages: nodes that are waited for together, and the contract that says when that is over."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from agiraph.domain.ids import NodeId, StageId, TeamId
+
+StageStatus = Literal["running", "met", "broken", "timed_out", "reconvened"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageContract:
+    turns_per_node: int = 10
+    timeout_seconds: float = 300
+    """Does not run while a human is asked."""
+    wants: Literal["all", "majority", "any"] = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    id: StageId
+    team_id: TeamId
+    node_id: NodeId
+    """The coordinator's node that opened the stage and waits for it."""
+    name: str
+    created_at: datetime
+    contract: StageContract = StageContract()
+    status: StageStatus = "running"
+    assessment: str | None = None
+    ended_at: datetime | None = None

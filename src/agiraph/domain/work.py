@@ -1,0 +1,137 @@
+"""Work: the node, the rules for how it moves, and what it may spend."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from agiraph.domain.errors import IllegalMove
+from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, TriggerId
+
+Source = Literal["user", "delegation", "trigger", "self", "system"]
+"""Who asked for the work. Every node has exactly one reason to exist."""
+
+
+Halt = Literal["cancel", "pause"]
+"""What a person may ask of running work; heard at the next yield point."""
+
+
+class NodeStatus(StrEnum):
+    PENDING = "pending"  # nobody owns it yet, or a dependency is open
+    ASSIGNED = "assigned"  # in its assignee's queue
+    RUNNING = "running"  # leased by a runner
+    WAITING = "waiting"  # parked on a person, another node or a time
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return not MOVES[self] or self is NodeStatus.FAILED
+
+
+S = NodeStatus
+MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
+    S.PENDING: frozenset({S.ASSIGNED, S.CANCELLED}),
+    S.ASSIGNED: frozenset({S.PENDING, S.RUNNING, S.CANCELLED}),
+    S.RUNNING: frozenset({S.ASSIGNED, S.WAITING, S.COMPLETED, S.FAILED, S.CANCELLED}),
+    S.WAITING: frozenset({S.ASSIGNED, S.CANCELLED}),
+    S.COMPLETED: frozenset(),
+    S.FAILED: frozenset({S.ASSIGNED}),
+    S.CANCELLED: frozenset(),
+}
+"""The only place that decides how a node may move."""
+
+
+class StopReason(StrEnum):
+    """Why a node ended: a value a program can act on, beside the words for people."""
+
+    PUBLISHED = "published"
+    FINISHED = "finished"
+    ANSWERED = "answered"  # in plain words, without publish or finish
+    TURNS_SPENT = "turns_spent"
+    TOKENS_SPENT = "tokens_spent"
+    MONEY_SPENT = "money_spent"
+    TIME_SPENT = "time_spent"
+    LOOPING = "looping"
+    SILENT = "silent"
+    MODEL_REFUSED = "model_refused"
+    MODEL_GARBLED = "model_garbled"
+    CONTEXT_FULL = "context_full"
+    CANCELLED = "cancelled"
+    BROKEN = "broken"  # a bug of ours, written down with its traceback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a node may spend. None means: as its parent allows."""
+
+    turns: int = 50
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What was spent. A price nobody knows is None and counts no money."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        priced = [u for u in (self.usd, other.usd) if u is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            usd=sum(priced) if priced else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkNode:
+    """One piece of work. An agent's queue is nothing but the nodes assigned to it."""
+
+    id: NodeId
+    team_id: TeamId
+    task: str
+    source: Source
+    created_at: datetime
+    status: NodeStatus = NodeStatus.PENDING
+    title: str = ""
+    creator_id: str = HUMAN
+    assignee_id: AgentId | None = None
+    parent_id: NodeId | None = None
+    stage_id: StageId | None = None
+    trigger_id: TriggerId | None = None
+    refs: dict[str, str] = field(default_factory=dict[str, str])
+    acceptance: tuple[str, ...] = ()
+    budget: Budget = Budget()
+    attempt: int = 0
+    crashes: int = 0
+    """Claims in a row after which nothing more was written."""
+    owner: str | None = None
+    """The runner that claimed it; only meaningful while it is running."""
+    cancel_requested: bool = False
+    waiting_reason: str | None = None
+    stop_reason: StopReason | None = None
+    checkpoint: str | None = None
+    """Where its worker said it stands; what a successor starts from."""
+    result: str | None = None
+    manifest: dict[str, str] = field(default_factory=dict[str, str])
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    def moved(self, to: NodeStatus, **changes: Any) -> "WorkNode":
+        """A copy in the next status, or `IllegalMove` if the rules forbid it."""
+        if to not in MOVES[self.status]:
+            raise IllegalMove(self.id, self.status, to)
+        return replace(self, status=to, **changes)

@@ -1,0 +1,373 @@
+"""Commands: run one under its supervisor, or find out from its spool how it ended.
+
+A spool is a directory of one command. `started.json` is on disk before the command starts,
+`result.json` when nothing of it is alive any more, `output` all the while. There is one way to
+learn how a command ended, `resolve`; `run` takes it too, so a crash changes nothing but who asks.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import orjson
+
+from agiraph.domain.errors import Conflict, Refused
+from agiraph.faultpoints import fault
+from agiraph.home import supervisor
+
+INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
+"""All that a command gets to see of our environment. A list of what to hide would have gaps."""
+
+COMMAND_MAX = 128 * 1024 - 1
+"""The longest argument that Linux hands to a process, in bytes."""
+
+SHOWN = 16 * 1024
+"""What a model sees of an output, in bytes: from its head and from its tail."""
+SHOWN_END = 8000
+
+LIVE_MAX = 1024 * 1024
+"""How far a listener may fall behind before it misses something."""
+
+PATIENCE = 15.0
+"""Seconds for a supervisor to end a command. One that takes longer is broken, and killed."""
+
+RESOLVE_MAX = 3.0
+"""Seconds for finding out how a command ended; after half of them, what is alive is killed."""
+
+CHUNK = 64 * 1024
+
+Ended = Literal["exited", "timed_out", "cancelled", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """How a command ended and what it said."""
+
+    exit_code: int | None
+    """As a shell has it: 128 + n after signal n. None if it did not end by itself."""
+    ended: Ended
+    """Interrupted: the runtime, or whatever else it needed, died under it."""
+    output: str
+    output_bytes: int
+    output_path: Path
+    seconds: float
+
+
+def child_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
+    """The environment of a command: a few harmless names of ours, and what is declared."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return inherited | {"HOME": str(home)} | dict(extra)
+
+
+async def run(
+    spool: Path,
+    *,
+    command: str,
+    cwd: Path,
+    timeout: float,
+    env: Mapping[str, str],
+    on_output: Callable[[bytes], None] | None = None,
+) -> CommandResult:
+    """Run a command to its end, unless the spool says that it was run before.
+
+    Whatever becomes of us, no process of it stays. To be called on a thread that lives as long
+    as the runtime does: it is the death of that thread that the kernel reports.
+    """
+    _check(command, cwd)
+    digest = hashlib.sha256(command.encode()).hexdigest()
+    if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
+        return known
+    arguments = [str(timeout), str(cwd), digest, command]
+    fault("fx:before:spawn")
+    try:
+        process = _Process(spool, arguments, env)
+    except OSError as error:
+        return _interrupted(spool, why=f"The command could not be started: {error}")
+    with contextlib.closing(process):
+        fault("fx:after:spawn")
+        cancelled = await process.end(timeout + PATIENCE, _Listener(spool / "output", on_output))
+    result = await asyncio.to_thread(resolve, spool)
+    if cancelled is not None:
+        raise cancelled
+    fault("fx:after:command")
+    return result or _interrupted(spool, why="The command could not be started.")
+
+
+def resolve(spool: Path) -> CommandResult | None:
+    """How the command of a spool ended; None if it never began.
+
+    Ends what is still alive of it, and blocks for up to three seconds to see it gone.
+    """
+    spool = spool.absolute()
+    if not spool.is_dir():
+        return None
+    is_over = _see_it_end(spool)
+    if (result := _read(spool / "result.json")) is None:
+        never_began = is_over and not (spool / "started.json").exists()
+        return None if never_began else _interrupted(spool)
+    output_bytes = cast(int, result["output_bytes"])
+    killed_by = cast(int | None, result["signal"])
+    return CommandResult(
+        exit_code=128 + killed_by if killed_by else result["exit_code"],
+        ended=result["ended"],
+        output=_shown(spool / "output", output_bytes),
+        output_bytes=output_bytes,
+        output_path=spool / "output",
+        seconds=result["seconds"],
+    )
+
+
+class _Process:
+    """A running supervisor: what ends it, and how to see that it has ended."""
+
+    def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
+        spool = spool.absolute()
+        python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            lock = _open_directory(spool, theirs)
+            if not _lock(lock):
+                raise Conflict(f"The command of {str(spool)!r} is already running.")
+            control, self.control = _pipe(theirs, ours)
+            self.ticks, ticks = _pipe(ours, theirs)
+            self.pid = os.posix_spawn(
+                sys.executable,
+                python + arguments,
+                env,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, control, supervisor.CONTROL),
+                    (os.POSIX_SPAWN_DUP2, ticks, supervisor.TICKS),
+                    (os.POSIX_SPAWN_DUP2, lock, supervisor.SPOOL),
+                ],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+            )
+            self.descriptor = os.pidfd_open(self.pid)
+            ours.callback(os.close, self.descriptor)
+            self.let_go = ours.pop_all().close
+
+    async def end(self, patience: float, listener: "_Listener") -> asyncio.CancelledError | None:
+        """Wait for its death, come what may; a cancellation hurries it and is handed back."""
+        loop = asyncio.get_running_loop()
+        dead = asyncio.Event()
+
+        def give_up() -> None:
+            signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+            dead.set()
+
+        cancelled: asyncio.CancelledError | None = None
+        timer = loop.call_later(patience, give_up)
+        loop.add_reader(self.descriptor, dead.set)
+        loop.add_reader(self.ticks, listener.hear, self.ticks)
+        try:
+            while not dead.is_set():
+                try:
+                    await dead.wait()
+                except asyncio.CancelledError as error:
+                    if cancelled is None:
+                        cancelled = error
+                        self.cancel()
+                        timer.cancel()
+                        timer = loop.call_later(PATIENCE, give_up)
+        finally:
+            timer.cancel()
+            loop.remove_reader(self.descriptor)
+            loop.remove_reader(self.ticks)
+        listener.catch_up()
+        return cancelled
+
+    def cancel(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.control, b"c")
+
+    def close(self) -> None:
+        """Let go of it. If it still runs it takes that for our death, and ends its command."""
+        self.let_go()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+
+class _Listener:
+    """Somebody who wants to see the output as it comes, out of the file that it goes to."""
+
+    def __init__(self, path: Path, tell: Callable[[bytes], None] | None) -> None:
+        self.path = path
+        self.tell = tell
+        self.seen = 0
+
+    def hear(self, ticks: int) -> None:
+        os.read(ticks, CHUNK)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        if self.tell is None or not self.path.exists():
+            return
+        with self.path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            self.seen = file.seek(max(self.seen, size - LIVE_MAX))
+            # It may grow faster than we read: this far now, the rest at the next tick.
+            while self.seen < size and (piece := file.read(CHUNK)):
+                self.seen += len(piece)
+                self.tell(piece)
+
+
+def _script() -> str:
+    """The supervisor as our import left it compiled, if so: that is a quarter of its start."""
+    source, compiled = Path(supervisor.__file__), Path(supervisor.__cached__)
+    status = source.stat()
+    made_from = struct.pack("<III", 0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size)
+    with contextlib.suppress(OSError), compiled.open("rb") as file:
+        # Run as a script, Python would not notice that it is out of date.
+        if file.read(16) == importlib.util.MAGIC_NUMBER + made_from:
+            return str(compiled)
+    return str(source)
+
+
+def _pipe(reads: contextlib.ExitStack, writes: contextlib.ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe()
+    reads.callback(os.close, reader)
+    writes.callback(os.close, writer)
+    return reader, writer
+
+
+def _open_directory(path: Path, files: contextlib.ExitStack) -> int:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    files.callback(os.close, directory)
+    return directory
+
+
+def _lock(directory: int) -> bool:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _check(command: str, cwd: Path) -> None:
+    if not cwd.is_dir():
+        raise Refused(f"There is no folder {str(cwd)!r} to run the command in.")
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError as error:
+        raise Refused("The command is not valid text; write it again.") from error
+    if "\0" in command:
+        raise Refused("The command contains a NUL character; leave it out.")
+    if size > COMMAND_MAX:
+        raise Refused(
+            f"The command has {size} bytes, at most {COMMAND_MAX} fit: run it from a file."
+        )
+
+
+def _prepare(spool: Path, digest: str) -> CommandResult | None:
+    """What the spool knows; if that is nothing, a directory that will survive a power cut."""
+    if (known := resolve(spool)) is not None:
+        started = _read(spool / "started.json")
+        if started is not None and started["command_sha256"] != digest:
+            raise Conflict(f"Another command was run in {str(spool)!r}; take a new spool.")
+        return known
+    missing = [path for path in (spool, *spool.parents) if not path.exists()]
+    for path in reversed(missing or [spool]):
+        path.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.ExitStack() as files:
+            os.fsync(_open_directory(path.parent, files))
+    return None
+
+
+def _see_it_end(spool: Path) -> bool:
+    """Whether nothing of the command is alive: waited for first, killed then."""
+    begun = time.monotonic()
+    with contextlib.ExitStack() as files:
+        directory = _open_directory(spool, files)
+        while True:
+            is_released = _lock(directory)
+            survivors = _survivors(spool)
+            if is_released and not survivors:
+                return True
+            waited = time.monotonic() - begun
+            if waited > RESOLVE_MAX:
+                return False
+            if is_released or waited > RESOLVE_MAX / 2:
+                supervisor.kill(survivors, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def _survivors(spool: Path) -> list[int]:
+    started = _read(spool / "started.json")
+    if started is None or started["boot"] != supervisor.boot():
+        return []
+    recorded = ((started["pid"], started["born"]), (started["warden"], started["warden_born"]))
+    alive = [pid for pid, born in recorded if born and supervisor.born(pid) == born]
+    if started["isolation"] == "plain" and not (spool / "result.json").exists():
+        alive += _marked(spool)
+    return alive
+
+
+def _marked(spool: Path) -> list[int]:
+    """The processes that carry this spool's mark, for when their supervisor died before them."""
+    mark = f"{supervisor.SPOOL_MARK}={spool}".encode()
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*") if supervisor.proc_is_ours() else ():
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _interrupted(spool: Path, *, why: str = "") -> CommandResult:
+    """What is known of a command that nobody saw end."""
+    path = spool / "output"
+    started = _read(spool / "started.json")
+    known = path.stat() if started is not None and path.exists() else None
+    return CommandResult(
+        exit_code=None,
+        ended="interrupted",
+        output=_shown(path, known.st_size) if known else why,
+        output_bytes=known.st_size if known else 0,
+        output_path=path,
+        seconds=max(0.0, known.st_mtime - started["at"]) if known and started else 0.0,
+    )
+
+
+def _shown(path: Path, total: int) -> str:
+    """An output for a model: all of it, or its head and its tail and what lies between."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == total <= SHOWN:
+            text = file.read().decode(errors="replace")
+            if len(text.encode()) <= SHOWN:
+                return text
+        note = "\n… {} bytes left out; the whole output is in {} …\n"
+        half = min(SHOWN_END, (SHOWN - len(note.format(total, path).encode())) // 2)
+        file.seek(0)
+        head = _fitting(file.read(half), half, from_end=False)
+        file.seek(max(len(head), size - half))
+        tail = _fitting(file.read(half), half, from_end=True)
+    left_out = note.format(total - len(head) - len(tail), path)
+    return head.decode(errors="replace") + left_out + tail.decode(errors="replace")
+
+
+def _fitting(raw: bytes, limit: int, *, from_end: bool) -> bytes:
+    """As much as stays within the limit as text, where a byte that means nothing takes three."""
+    while (excess := len(raw.decode(errors="replace").encode()) - limit) > 0:
+        cut = excess // 3 + 1
+        raw = raw[cut:] if from_end else raw[:-cut]
+    return raw

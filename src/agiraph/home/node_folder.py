@@ -1,0 +1,208 @@
+"""Node folder: the workbench of one piece of work and its results, published whole or not."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from io import BufferedReader, BufferedWriter
+from pathlib import PurePosixPath
+from typing import Any
+
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import WorkNode
+from agiraph.faultpoints import fault
+from agiraph.home.beneath import Entry, Folder
+
+SPEC = "_spec.md"
+REFS = "_refs.json"
+SCRATCH = "scratch"
+PUBLISHED = "published"
+MANIFEST = "_manifest.json"
+
+MOST_FILES = 10_000
+MOST_BYTES = 1024**3
+
+_STAGE = "_stage"
+_REPLACED = "_replaced"
+_CHUNK = 1024 * 1024
+_LONGEST_MANIFEST = 64 * 1024 * 1024
+_READ_ONLY = 0o444
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What was published: the hash of every file, and what it amounts to."""
+
+    summary: str
+    partial: bool = False
+    files: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFolder:
+    id: NodeId
+    folder: Folder
+
+    def prepare(self, node: WorkNode, refs: Mapping[str, str]) -> None:
+        """Lay out the assignment; again and again, without touching what is already there."""
+        self.folder.sub(SCRATCH, create=True).close()
+        self.folder.sweep()
+        self.folder.update(SPEC, _spec(node).encode(errors="replace"))
+        self.folder.update(REFS, _json(dict(refs)))
+
+    def publish(self, summary: str, partial: bool = False) -> dict[str, str]:
+        """Make `published/` out of `scratch/` with one rename; give its files and their hashes.
+
+        Done before, it gives what was published then: a crash may come after the rename and
+        before its commit. Only what was published as partial gives way to a whole result.
+        """
+        fault("fx:before:publish")
+        if self.folder.exists(_STAGE):
+            self.folder.remove(_STAGE)
+        before = self._published_before()
+        if before is not None and (partial or not before.partial):
+            return before.files
+        manifest = self._stage(summary, partial)
+        fault("fx:staged:publish")
+        if before is not None:
+            self._set_aside()
+        self.folder.rename(_STAGE, PUBLISHED)
+        fault("fx:after:publish")
+        return manifest.files
+
+    def manifest(self) -> Manifest:
+        """What the node published, as it was written down; `NotFound` if it did not."""
+        data = self.folder.read(f"{PUBLISHED}/{MANIFEST}", limit=_LONGEST_MANIFEST)
+        try:
+            found = json.loads(data)
+            return Manifest(
+                summary=str(found["summary"]),
+                partial=bool(found["partial"]),
+                files={str(name): str(digest) for name, digest in found["files"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Conflict(f"{PUBLISHED}/{MANIFEST} of {self.id} cannot be read.") from error
+
+    def verify(self) -> list[str]:
+        """Where `published/` differs from its manifest, in sentences; nothing if it is whole."""
+        try:
+            return self._differences(self.manifest().files)
+        except NotFound:
+            return [f"There is no {PUBLISHED}/{MANIFEST}."]
+        except Refused as error:
+            return [str(error)]
+
+    def _differences(self, promised: dict[str, str]) -> list[str]:
+        with self.folder.sub(PUBLISHED) as published:
+            found = {entry.name for entry in published.walk(limit=MOST_FILES + 1)} - {MANIFEST}
+            kept = sorted(found & promised.keys())
+            changed = [name for name in kept if _digest(published, name) != promised[name]]
+        return [
+            *(f"{name!r} is missing." for name in sorted(promised.keys() - found)),
+            *(f"{name!r} was changed." for name in changed),
+            *(f"{name!r} was added." for name in sorted(found - promised.keys())),
+        ]
+
+    def _published_before(self) -> Manifest | None:
+        if not self.folder.exists(PUBLISHED):
+            return None
+        if problems := self.verify():
+            raise Conflict(
+                f"{PUBLISHED}/ of {self.id} is there but not as it was published: "
+                f"{' '.join(problems[:5])} A person has to look at it; use ask_human."
+            )
+        return self.manifest()
+
+    def _stage(self, summary: str, partial: bool) -> Manifest:
+        """A finished copy of the scratch folder beside it, safe on the disk."""
+        with (
+            self.folder.sub(SCRATCH, create=True) as scratch,
+            self.folder.sub(_STAGE, create=True) as stage,
+        ):
+            files = _copy_all(_within_limits(scratch), scratch, stage)
+            manifest = Manifest(summary=summary, partial=partial, files=files)
+            with stage.create_file(MANIFEST, mode=_READ_ONLY) as file:
+                file.write(_json(asdict(manifest)))
+                _settle(file)
+            for folder in {"", *(str(up) for name in files for up in PurePosixPath(name).parents)}:
+                stage.sync(folder)
+        return manifest
+
+    def _set_aside(self) -> None:
+        """Keep a partial result under another name: someone may have read it."""
+        taken = {entry.name for entry in self.folder.list()}
+        number = next(n for n in range(1, len(taken) + 2) if f"{_REPLACED}-{n}" not in taken)
+        self.folder.rename(PUBLISHED, f"{_REPLACED}-{number}")
+        fault("fx:replaced:publish")
+
+
+def _within_limits(scratch: Folder) -> list[Entry]:
+    try:
+        files = scratch.walk(limit=MOST_FILES)
+    except Refused as error:
+        raise Refused(
+            f"{error} At most {MOST_FILES:,} can be published: remove what is not a result "
+            "(dependencies, caches, build output), or pack it into an archive."
+        ) from error
+    if any(entry.name == MANIFEST for entry in files):
+        raise Refused(f"{SCRATCH}/{MANIFEST} has a name that publishing needs; rename it.")
+    if sum(entry.size for entry in files) > MOST_BYTES:
+        raise _too_large()
+    return files
+
+
+def _copy_all(files: list[Entry], scratch: Folder, stage: Folder) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    room = MOST_BYTES
+    for entry in files:
+        with (
+            scratch.open_file(entry.name) as source,
+            stage.create_file(entry.name, mode=_READ_ONLY) as copy,
+        ):
+            digests[entry.name] = _copy(source, copy, room)
+            room -= copy.tell()
+            _settle(copy)
+    return digests
+
+
+def _copy(source: BufferedReader, copy: BufferedWriter, room: int) -> str:
+    digest = hashlib.sha256()
+    while chunk := source.read(_CHUNK):
+        room -= len(chunk)
+        if room < 0:  # it was smaller when it was measured: something still writes to it
+            raise _too_large()
+        digest.update(chunk)
+        copy.write(chunk)
+    return digest.hexdigest()
+
+
+def _settle(file: BufferedWriter) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _digest(folder: Folder, name: str) -> str:
+    with folder.open_file(name) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _too_large() -> Refused:
+    return Refused(
+        f"{SCRATCH}/ holds more than {MOST_BYTES // 1024**3} GiB, which is all that can be "
+        "published: remove what is not a result, or compress it."
+    )
+
+
+def _spec(node: WorkNode) -> str:
+    title = node.title or node.id
+    parts = [f"# {title}", node.task.strip()]
+    if node.acceptance:
+        parts.append("## Accepted when\n\n" + "\n".join(f"- {item}" for item in node.acceptance))
+    return "\n\n".join(parts) + "\n"
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    # Escaped, because what a model writes may hold halves of characters that no encoding takes.
+    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()

@@ -1,0 +1,400 @@
+"""Supervisor: a small process of its own that runs one command and writes down how it ended.
+
+    runtime ── supervisor ── warden ── bash -c COMMAND ── whatever that starts
+
+It is started for every command, so it imports little and knows nothing of the package:
+
+    python -I -S supervisor.py SPOOL RUNTIME_PID TIMEOUT CWD COMMAND_SHA256 COMMAND
+
+Descriptor 0 is a pipe from the runtime: a byte cancels, its end means that the runtime is gone.
+Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool directory, locked
+until supervisor and warden are gone: whoever gets the lock knows that nothing more will happen.
+
+Killing the warden is enough to end everything: it is process 1 of a pid namespace. Where there
+are no namespaces it adopts what is orphaned, and so does the supervisor after it, by hand.
+"""
+
+# ruff: noqa: PTH115, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
+
+import ctypes
+import os
+import resource
+import select
+import sys
+import time
+
+TYPE_CHECKING = False  # typing, too, takes long to import
+if TYPE_CHECKING:
+    import signal
+else:
+    # The C half alone: the other one imports enum, which takes as long as all the rest here.
+    import _signal as signal
+
+SPOOL_MARK = "AGIRAPH_SPOOL"
+"""Without a namespace every process of a command carries its spool's path in this variable."""
+ISOLATION = "AGIRAPH_ISOLATION"
+"""Asks for one kind of isolation: pid, user or plain. Tests do; the command never sees it."""
+
+OUTPUT_CAP = 256 * 1024 * 1024
+"""The most that is kept of a command's output, its newest end included; the rest is counted."""
+OUTPUT_END = 16 * 1024
+SYNC_CAP = 1024 * 1024
+"""Output up to here survives a power cut. Beyond, the wait for the disk is not worth it."""
+GRACE = 2.0
+"""Seconds between asking a command to end and ending it."""
+STUBBORN = 5.0
+"""Seconds after which we no longer wait for what not even SIGKILL ends (a dead network disk)."""
+
+CONTROL, TICKS, SPOOL = 0, 1, 3
+CHUNK = 64 * 1024
+PIPE_MAX = 1024 * 1024
+"""The largest buffer that a command can give its end of the pipe."""
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x4000, 0x80000
+
+libc = ctypes.CDLL(None)
+
+
+class Output:
+    """What the command says, on disk: everything up to the cap, then a count and the newest end."""
+
+    def __init__(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        self.file = os.open("output", flags, 0o600, dir_fd=SPOOL)
+        self.bytes = 0
+        self.room = OUTPUT_CAP - 2 * OUTPUT_END
+        self.end = b""
+
+    def take(self, pipe: int) -> int:
+        """Move one piece from the pipe to the disk; 0 if there is none."""
+        try:
+            piece = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return 0
+        self.bytes += len(piece)
+        kept = self.keep(piece[: self.room])
+        if kept < len(piece):
+            self.end = (self.end + piece[kept:])[-OUTPUT_END:]
+        try:
+            os.write(TICKS, b".")
+        except OSError:
+            pass  # the pipe is full: it is behind and will look anyway; or nobody looks any more
+        return len(piece)
+
+    def keep(self, piece: bytes) -> int:
+        try:
+            kept = os.write(self.file, piece) if piece else 0
+        except OSError:
+            kept = 0
+        # Once the disk is full nothing more is tried: what is kept must have no holes.
+        self.room = self.room - kept if kept == len(piece) else 0
+        return kept
+
+    def finish(self, pipe: int) -> None:
+        """Take what the dead left in the pipe, and no more: somebody else may be writing to it."""
+        limit = self.bytes + PIPE_MAX
+        while self.bytes < limit and self.take(pipe):
+            pass
+        left_out = self.bytes - os.fstat(self.file).st_size - len(self.end)
+        mark = f"\n… {left_out} bytes were not kept …\n".encode() if left_out else b""
+        try:
+            os.write(self.file, mark + self.end)
+            if self.bytes <= SYNC_CAP:
+                os.fdatasync(self.file)
+        except OSError:
+            pass  # the disk is full; how it ended can still be told
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def proc_is_ours() -> bool:
+    """Whether /proc numbers processes as we do; in a nested namespace it may be another's."""
+    return os.readlink("/proc/self") == str(os.getpid())
+
+
+def born(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None if it is gone or only waits for reaping."""
+    try:
+        state, *fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if state in (b"Z", b"X") or not proc_is_ours() else int(fields[18])
+
+
+def boot() -> str:
+    """Names this run of the kernel: process numbers and ticks mean nothing in the next."""
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def descendants(root: int) -> list[int]:
+    """The children of a process, their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc") if proc_is_ours() else ()):
+        try:
+            parent = int(read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
+        except OSError:
+            continue  # it has ended meanwhile
+        children.setdefault(parent, []).append(int(name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found[1:]
+
+
+def kill(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass  # it has ended meanwhile, or is another user's by now
+
+
+def isolate(wanted: str) -> str:
+    """Give our future children a pid namespace of their own, if the kernel lets us."""
+    if wanted in ("", "pid") and libc.unshare(CLONE_NEWPID) == 0:
+        return "pid"
+    uid, gid = os.geteuid(), os.getegid()
+    if wanted in ("", "user") and libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0:
+        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+        try:
+            for name, text in maps.items():
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+        except OSError:
+            pass  # there is no way back; commands work, but take themselves for nobody
+        return "user"
+    return "plain"
+
+
+def show_own_processes() -> None:
+    """Mount a /proc with the numbers of the namespace, so that ps and pkill agree with kill."""
+    if (
+        libc.unshare(CLONE_NEWNS) == 0
+        and libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) == 0
+    ):
+        # Some containers refuse this one; the command then sees the numbers of the outside.
+        libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+
+
+class Order:
+    """What is to be run, and how."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.spool, parent, timeout, self.cwd, self.digest, self.command = arguments
+        self.parent = int(parent)
+        self.timeout = float(timeout)
+        # Not os.environ: Python may have put an LC_CTYPE there (PEP 538).
+        entries = read("/proc/self/environ").split(b"\0")
+        self.environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+        wanted = self.environment.pop(ISOLATION.encode(), b"").decode()
+        self.isolation = isolate(wanted)
+        if self.isolation == "plain":
+            self.environment[SPOOL_MARK.encode()] = os.fsencode(self.spool)
+
+
+class Warden:
+    """The command's first process: starts it, reaps the orphans, takes all along when it ends."""
+
+    def __init__(self, order: Order) -> None:
+        self.may_start, self.go = os.pipe()
+        self.report, self.reports = os.pipe()
+        self.output, self.outputs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.live(order)
+            except BaseException as error:
+                sys.excepthook(type(error), error, error.__traceback__)
+            finally:
+                os._exit(1)
+        for theirs in (self.may_start, self.reports, self.outputs):
+            os.close(theirs)
+        os.set_blocking(self.output, False)
+
+    def live(self, order: Order) -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os.close(self.go)
+        if not os.read(self.may_start, 1):
+            return  # the supervisor has gone before it could say so
+        if order.isolation != "plain":
+            show_own_processes()
+        try:
+            main = self.start(order)
+        except OSError as error:
+            os.write(self.outputs, f"The command could not be started: {error}\n".encode())
+            os.write(self.reports, (127 << 8).to_bytes(4, "little"))
+            return
+        while True:
+            try:
+                pid, status = os.wait()
+            except ChildProcessError:
+                return
+            if pid == main:
+                os.write(self.reports, status.to_bytes(4, "little"))
+
+    def start(self, order: Order) -> int:
+        os.chdir(order.cwd)
+        for shell in ("bash", "sh"):
+            try:
+                return os.posix_spawnp(
+                    shell,
+                    [shell, "-c", order.command],
+                    order.environment,
+                    file_actions=[
+                        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                        (os.POSIX_SPAWN_DUP2, self.outputs, 1),
+                        (os.POSIX_SPAWN_DUP2, self.outputs, 2),
+                    ],
+                    setsid=True,
+                    setsigmask=(),
+                    setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+                )
+            except FileNotFoundError:
+                continue
+        raise FileNotFoundError("there is neither bash nor sh on the PATH")
+
+
+def wake_up(number: int, frame: object) -> None:
+    """Nothing: that it was called has already put a byte into the wake-up pipe."""
+
+
+class Watch:
+    """Everything that can happen to a running command, while its output goes to disk."""
+
+    def __init__(self, warden: Warden, output: Output) -> None:
+        self.warden = warden
+        self.output = output
+        self.stops, stop = os.pipe()
+        os.set_blocking(stop, False)
+        signal.set_wakeup_fd(stop, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, wake_up)
+        self.poll = select.poll()
+        for pipe in (warden.report, CONTROL, self.stops, warden.output):
+            self.poll.register(pipe, select.POLLIN)
+
+    def wait(self, deadline: float) -> tuple[str, int | None]:
+        """What happens next, and the wait status if it is that the command has ended."""
+        while (left := deadline - time.monotonic()) > 0:
+            for pipe, _ in self.poll.poll(min(left, 3600.0) * 1000):
+                if pipe == self.warden.output:
+                    self.output.take(pipe)
+                elif pipe == self.warden.report:
+                    status = os.read(pipe, 4)
+                    return (
+                        ("exited", int.from_bytes(status, "little")) if status else ("gone", None)
+                    )
+                elif pipe == CONTROL and os.read(pipe, 1):
+                    return "cancelled", None
+                else:
+                    return "interrupted", None
+        return "timed_out", None
+
+    def ask_to_end(self) -> None:
+        """SIGTERM to all, and time to act on it, unless the runtime dies meanwhile."""
+        kill(descendants(self.warden.pid), signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
+        while self.wait(deadline)[0] in ("exited", "cancelled"):
+            pass  # its main process has ended, others may still be tidying up
+
+    def end(self, isolation: str) -> None:
+        """SIGKILL to all. It returns when there is nobody left."""
+        kill([self.warden.pid], signal.SIGKILL)
+        deadline = time.monotonic() + STUBBORN
+        while has_children() and time.monotonic() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.1)
+            if isolation == "plain":
+                # Whoever a pass misses is our child by the time we have reaped its parent.
+                kill(descendants(os.getpid()), signal.SIGKILL)
+
+
+def has_children() -> bool:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def write_down(name: str, text: str) -> None:
+    """All of it under its final name or nothing, even if the power goes."""
+    file = os.open(name + ".tmp", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=SPOOL)
+    if os.write(file, text.encode()) < len(text.encode()):
+        raise OSError(f"no room for {name}")
+    os.ftruncate(file, len(text.encode()))
+    os.fsync(file)
+    os.close(file)
+    os.rename(name + ".tmp", name, src_dir_fd=SPOOL, dst_dir_fd=SPOOL)
+    os.fsync(SPOOL)
+
+
+def write_start(order: Order, warden: Warden) -> None:
+    # Commands fill disks: the room for the result is taken while there is some.
+    file = os.open("result.json.tmp", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=SPOOL)
+    os.posix_fallocate(file, 0, 512)
+    os.close(file)
+    write_down(
+        "started.json",
+        f"""{{"pid": {os.getpid()}, "born": {born(os.getpid()) or "null"},
+ "warden": {warden.pid}, "warden_born": {born(warden.pid) or "null"}, "boot": "{boot()}",
+ "isolation": "{order.isolation}", "command_sha256": "{order.digest}", "at": {time.time()}}}
+""",
+    )
+
+
+def write_result(ended: str, status: int | None, output: Output, seconds: float) -> None:
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    exit_code = "null" if code is None or code < 0 else code
+    killed_by = -code if code is not None and code < 0 else "null"
+    write_down(
+        "result.json",
+        f"""{{"ended": "{ended}", "exit_code": {exit_code}, "signal": {killed_by},
+ "output_bytes": {output.bytes}, "seconds": {seconds:.6f}}}
+""",
+    )
+
+
+def main() -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > SPOOL:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one that listed them
+    os.set_inheritable(SPOOL, False)
+    os.set_blocking(TICKS, False)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    order = Order(sys.argv[1:])
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    warden = Warden(order)
+    output = Output()
+    watch = Watch(warden, output)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != order.parent:
+        return  # the runtime died before we could be told so
+    write_start(order, warden)
+    begun = time.monotonic()
+    os.write(warden.go, b"g")
+    ended, status = watch.wait(begun + order.timeout)
+    if ended in ("timed_out", "cancelled"):
+        watch.ask_to_end()
+    watch.end(order.isolation)
+    output.finish(warden.output)
+    write_result(
+        "interrupted" if ended == "gone" else ended, status, output, time.monotonic() - begun
+    )
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # nothing of ours needs tidying up, and Python would take its time

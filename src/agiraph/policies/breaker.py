@@ -1,0 +1,114 @@
+"""Breaker: notices a model that goes in circles or falls silent; warns once, then stops it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import orjson
+
+from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.work import StopReason
+from agiraph.services.journal import Notice
+from agiraph.tools.base import Tool
+
+WARN_REPEATS = 3
+STOP_REPEATS = 5
+STOP_EMPTY = 3
+PERIODS = (1, 2, 3)
+"""The same step over and over, or two or three in turn."""
+WINDOW = 60
+"""Entries of the thread that are looked at: circles are short, threads are long."""
+
+_CIRCLE = (
+    "[Runtime] You have made the same call {times} times with the same outcome. It will not turn "
+    "out differently. Do something else, ask, or hand in what you have."
+)
+_SILENT = (
+    "[Runtime] You answered without calling a tool. If you are done, hand in with {ending}; "
+    "if not, take the next step."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    tools: Mapping[str, Tool]
+
+    def notices(self, transcript: Transcript) -> list[Notice]:
+        last = transcript.last_reply
+        if last is None:
+            return []
+        if not last.calls:
+            ending = "finish" if "finish" in self.tools else "publish"
+            return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
+        times = self._repeats(transcript)
+        if times < WARN_REPEATS or self._warned(transcript):
+            return []
+        return [Notice(f"circle:{last.seq}", _CIRCLE.format(times=times))]
+
+    def verdict(self, transcript: Transcript) -> Finished | Failed | None:
+        """How the node ends here, if this cannot go on."""
+        silent = self._silence(transcript)
+        if silent and not self.tools:
+            return _said(silent[0])
+        if len(silent) > 1 and silent[0].text.strip():
+            return _said(silent[0])
+        if len(silent) >= STOP_EMPTY:
+            return Failed(
+                StopReason.SILENT, f"The model said nothing, {len(silent)} times running."
+            )
+        if self._repeats(transcript) >= STOP_REPEATS:
+            detail = f"The same call was made {STOP_REPEATS} times with the same outcome."
+            return Failed(StopReason.LOOPING, detail)
+        return None
+
+    def _silence(self, transcript: Transcript) -> list[Turn]:
+        """The newest replies without a call, newest first, up to one that had any."""
+        silent: list[Turn] = []
+        for turn in islice(_replies(transcript), STOP_EMPTY):
+            if turn.calls:
+                break
+            silent.append(turn)
+        return silent
+
+    def _repeats(self, transcript: Transcript) -> int:
+        """How often the newest step, or pair or triple of steps, has been taken in a row."""
+        steps = self._steps(transcript)
+        return max((_run_length(steps, period) for period in PERIODS), default=0)
+
+    def _steps(self, transcript: Transcript) -> list[bytes]:
+        """What was called and what came of it, newest first; polling counts as no step."""
+        answers = {t.ref: t.text for t in transcript.turns[-WINDOW:] if t.role == "tool" and t.ref}
+        steps: list[bytes] = []
+        for turn in _replies(transcript):
+            if not turn.calls or any(c.id not in answers for c in turn.calls):
+                break
+            if all((tool := self.tools.get(c.name)) and tool.polls for c in turn.calls):
+                break
+            made = [(c.name, c.arguments, c.malformed, answers[c.id]) for c in turn.calls]
+            steps.append(orjson.dumps(made, option=orjson.OPT_SORT_KEYS))
+        return steps
+
+    def _warned(self, transcript: Transcript) -> bool:
+        newest = islice(reversed(transcript.turns), WINDOW)
+        return any(t.ref and t.ref.startswith("circle:") for t in newest)
+
+
+def _said(turn: Turn) -> Finished:
+    return Finished(turn.text, StopReason.ANSWERED)
+
+
+def _replies(transcript: Transcript) -> Iterator[Turn]:
+    newest = islice(reversed(transcript.turns), WINDOW)
+    return (t for t in newest if t.role == "assistant")
+
+
+def _run_length(steps: Sequence[bytes], period: int) -> int:
+    """How many times in a row the first `period` steps stand at the head of the list."""
+    pattern = steps[:period]
+    if len(pattern) < period or (period > 1 and len(set(pattern)) == 1):
+        return 0
+    times = 0
+    while steps[times * period : (times + 1) * period] == pattern:
+        times += 1
+    return times if times > 1 or period == 1 else 0

@@ -1,0 +1,86 @@
+"""Budget: how much a node may spend, the warning before the end, and the hold before a call."""
+
+from dataclasses import dataclass
+
+from agiraph.domain.work import Budget, StopReason
+from agiraph.services.journal import Hold, Notice
+from agiraph.tools.context import RunContext
+
+WARN_AT = 0.8
+REPLY_TOKENS = 4096
+"""What a reply is assumed to take before it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Meter:
+    what: str
+    used: float
+    limit: float
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPolicy:
+    """Limits of a node: the last turn is kept for landing with what there is."""
+
+    def spent(self, ctx: RunContext) -> StopReason | None:
+        """The limit that the next ordinary turn would pass, if any."""
+        for meter in _meters(ctx):
+            if meter.used >= meter.limit:
+                return meter.reason
+        return None
+
+    def may_land(self, ctx: RunContext, reason: StopReason) -> bool:
+        """Whether a last call is still paid for; an empty envelope starts none."""
+        budget, hold = ctx.node.budget, self.hold(ctx)
+        if reason in (StopReason.TOKENS_SPENT, StopReason.MONEY_SPENT):
+            return False
+        tokens_left = budget.tokens is None or ctx.tally.usage.tokens + hold.tokens <= budget.tokens
+        return tokens_left and ctx.tally.turns < budget.turns
+
+    def notices(self, ctx: RunContext) -> list[Notice]:
+        """Once per limit: say that it comes near, so that the work can be brought to an end."""
+        near = [m for m in _meters(ctx) if m.limit > 1 and m.used >= WARN_AT * m.limit]
+        return [
+            Notice(
+                f"budget:{m.reason}",
+                f"[Budget] {m.used:.4g} of {m.limit:.4g} {m.what} are used. "
+                "Bring the most important part to an end now, and hand in before the rest is gone.",
+            )
+            for m in near
+            if not ctx.transcript.has(f"budget:{m.reason}")
+        ]
+
+    def refusal(self, ctx: RunContext, tool: str) -> str | None:
+        """Why this tool may not be called again, if it may not."""
+        limit = ctx.node.budget.calls.get(tool)
+        # The tally already counts the call in question: it came with the reply.
+        if limit is not None and ctx.tally.calls[tool] > limit:
+            return f"all {limit} calls of {tool} that this work had are used; go on without it."
+        return None
+
+    def hold(self, ctx: RunContext) -> Hold:
+        """What the next call may cost: the thread as it was, what came since, and a reply."""
+        last = ctx.transcript.last_reply
+        known = last.usage.tokens if last else 0
+        fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
+        tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
+        return Hold(model=ctx.agent.model, tokens=tokens)
+
+
+def _meters(ctx: RunContext) -> list[_Meter]:
+    budget: Budget = ctx.node.budget
+    tally = ctx.tally
+    # One turn is set aside to land with; a node of a single turn has nothing to set aside.
+    turns = max(1, budget.turns - 1)
+    meters = [_Meter("turns", tally.turns, turns, StopReason.TURNS_SPENT)]
+    if budget.tokens is not None:
+        used = tally.usage.tokens
+        meters.append(_Meter("tokens", used, budget.tokens, StopReason.TOKENS_SPENT))
+    if budget.usd is not None:
+        used = tally.usage.usd or 0.0
+        meters.append(_Meter("dollars", used, budget.usd, StopReason.MONEY_SPENT))
+    if budget.seconds is not None and ctx.node.started_at is not None:
+        used = (ctx.clock.now() - ctx.node.started_at).total_seconds()
+        meters.append(_Meter("seconds", used, budget.seconds, StopReason.TIME_SPENT))
+    return meters

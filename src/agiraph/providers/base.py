@@ -1,0 +1,37 @@
+"""Models: what the loop asks of one, whoever serves it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
+from agiraph.domain.work import Usage
+
+OnDelta = Callable[[str], None]
+"""Told the words of a reply as they come. For watching only: they are written down whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    transcript: Transcript
+    tools: tuple[ToolSpec, ...] = ()
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str:
+        """`provider/model`, as people write it."""
+        ...
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One whole answer, or a `ModelError`. Cancelling ends the request at once."""
+        ...

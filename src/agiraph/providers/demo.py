@@ -1,0 +1,57 @@
+"""Demo: a scripted stand-in for a model. It needs no key, thinks nothing, and says so."""
+
+from dataclasses import dataclass
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.work import Usage
+from agiraph.providers.base import OnDelta, Reply, Request
+
+_NOTE = """# A note from the demo
+
+This file was written by agiraph's scripted demo. No AI was asked: the words were fixed in
+advance. What is real is everything around them: the journal that makes each step survive a
+crash, the file you are reading, the command that is run next, and the way it is published.
+
+The goal was: {goal}
+"""
+_LOOK = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """Writes a file, runs a command, and hands in: the same three steps for every goal."""
+
+    name: str = "demo"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        answers = [t for t in request.transcript.turns if t.role == "tool"]
+        assignment = next((t.text for t in request.transcript.spoken()), "")
+        text, call = self._step(len(answers), assignment, answers[-1].text if answers else "")
+        names = {tool.name for tool in request.tools}
+        if call is not None and call.name not in names:
+            ending = "finish" if "finish" in names else "publish"
+            call = ToolCall(id="", name=ending, arguments={"summary": text}) if names else None
+        if on_delta is not None:
+            on_delta(text)
+        words = sum(len(t.text.split()) for t in request.transcript.turns)
+        calls = () if call is None else (call,)
+        return Reply(
+            text=text, calls=calls, usage=Usage(input_tokens=words, output_tokens=40, usd=0.0)
+        )
+
+    def _step(self, done: int, goal: str, seen: str) -> tuple[str, ToolCall | None]:
+        if done == 0:
+            note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
+            return (
+                "I am a scripted demo, not an AI: I do the same three things for every goal. "
+                "First, a file.",
+                ToolCall(id="", name="write_file", arguments=note),
+            )
+        if done == 1:
+            return "Second, a command.", ToolCall(id="", name="bash", arguments={"command": _LOOK})
+        summary = (
+            "The scripted demo wrote note.md, ran a command and published both steps' result. "
+            f"The command said:\n{seen.strip()}\n"
+            "To have a goal worked on for real, set a model: see AGIRAPH_MODEL in the README."
+        )
+        return summary, ToolCall(id="", name="finish", arguments={"summary": summary})

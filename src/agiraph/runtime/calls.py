@@ -1,0 +1,82 @@
+"""Calls: making one tool call so that a crash anywhere in it is resolved, told or repeated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.policies.budget import BudgetPolicy
+from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.services import journal
+from agiraph.store.tx import Tx
+from agiraph.tools.base import Tool
+from agiraph.tools.context import RunContext
+
+IN_DOUBT = (
+    "The runtime was cut off while this call was under way. It may or may not have happened. "
+    "Find out before you make it again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    tools: Mapping[str, Tool]
+    budget: BudgetPolicy
+    permission: PermissionPolicy
+
+    async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
+        """Make one call and write down its answer: in one transaction, if the tool can."""
+        if waiting_on := ctx.waiting.get(call.id):
+            return Pending(waiting_on)
+        tool = self.tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self.tools) or "none"
+            said = f"There is no tool called {call.name!r}. Your tools: {known}."
+            return await self._record(ctx, call, Done(said, failed=True))
+        try:
+            return await self._call(ctx, tool, call)
+        except (Refused, Misconfigured) as refusal:
+            return await self._record(ctx, call, Done(str(refusal), failed=True))
+
+    async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
+        arguments = tool.read(call)
+        ctx.calling = call.id
+        if begun := ctx.transcript.intent(call.id):
+            answer = await tool.resolve(ctx, call, begun.extra) if tool.resolve else None
+            return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
+        if reason := self.budget.refusal(ctx, call.name):
+            raise Refused(f"Not allowed: {reason}")
+        if refused := self.permission.settled(ctx, call):
+            return await self._record(ctx, call, refused)
+        if self.permission.needs_approval(ctx, call):
+            decision = await self._ask(ctx, call)
+            if decision != Done("approved"):
+                return decision
+        if tool.effect == "transaction":
+
+            def act(tx: Tx) -> Answer:
+                return tool.act(tx, ctx, **arguments)
+
+            answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, act)
+            ctx.heard(*turns)
+            return answer
+        if tool.effect == "once":
+            known = tool.foresee(ctx, **arguments) if tool.foresee else {}
+            # From here on a crash is told, not repeated.
+            ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
+        return await self._record(ctx, call, await tool.act(ctx, **arguments))
+
+    async def _ask(self, ctx: RunContext, call: ToolCall) -> Answer:
+        """What the person says to this call: parked until they do, recorded if they refuse."""
+
+        def ask(tx: Tx) -> Answer:
+            return approve(tx, ctx, call)
+
+        answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+        ctx.heard(*turns)
+        return answer
+
+    async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
+        ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
+        return answer

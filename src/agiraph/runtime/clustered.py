@@ -1,0 +1,193 @@
+"""Clustered: the engine of any number of processes over one PostgreSQL, on PgQueuer.
+
+PgQueuer delivers, notices dead processes by their heartbeats and hands their jobs to others.
+Ownership stays with the rows: a claim raises the epoch, and a stale owner's writes are refused.
+"""
+
+# asyncpg has no types of its own.
+# pyright: basic
+
+import asyncio
+import contextlib
+import logging
+import random
+from datetime import timedelta
+
+import asyncpg
+from pgqueuer import PgQueuer, Queries
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
+from pgqueuer.errors import RetryRequested
+from pgqueuer.models import Job
+
+from agiraph.domain.ids import AgentId
+from agiraph.domain.time import Clock
+from agiraph.runtime.engine import Drive
+from agiraph.services import work
+from agiraph.store import nodes, waits
+from agiraph.store.database import Store
+from agiraph.store.postgres import CONTROL, RUN_AGENT
+from agiraph.store.tx import Aftermath
+
+log = logging.getLogger("agiraph.engine")
+
+HEARTBEAT = timedelta(seconds=4)
+RECONCILE_SECONDS = 4.0
+RESTART_SECONDS = 0.3
+LOCK = 4712
+"""The advisory lock that lets one process at a time look for forgotten work."""
+
+
+async def install(url: str) -> None:
+    """PgQueuer's own tables, beside ours."""
+    connection = await asyncpg.connect(url)
+    try:
+        queries = Queries(AsyncpgDriver(connection))
+        if not await queries.schema_is_installed():
+            await queries.install()
+        else:
+            await queries.upgrade()
+    finally:
+        await connection.close()
+
+
+class ClusteredEngine:
+    def __init__(self, url: str, store: Store, clock: Clock, drive: Drive) -> None:
+        self._url = url
+        self._store = store
+        self._clock = clock
+        self._drive = drive
+        self._running: dict[AgentId, asyncio.Task[None]] = {}
+        self._again: set[AgentId] = set()
+        self._alarm = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._queuer: PgQueuer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=6)
+        self._store.subscribe(self._notice)
+        await self._reconcile()
+        # Kept in a list: a task nobody refers to may be collected while it runs.
+        self._tasks = [
+            asyncio.create_task(self._consume(), name="queue"),
+            asyncio.create_task(self._listen(), name="control"),
+            asyncio.create_task(self._keep_time(), name="timers"),
+            asyncio.create_task(self._reconcile_often(), name="reconcile"),
+        ]
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        consume, *others = self._tasks
+        for task in others:
+            task.cancel()
+        if self._queuer is not None:
+            # Never cancelled from outside: that would delete the rows of running jobs.
+            self._queuer.shutdown.set()
+        await asyncio.gather(consume, *others, return_exceptions=True)
+        await self._pool.close()
+
+    async def idle(self) -> None:
+        while self._running or await self._store.read(nodes.agents_with_work):
+            self._changed.clear()
+            if self._running or await self._store.read(nodes.agents_with_work):
+                await self._changed.wait()
+
+    def _notice(self, aftermath: Aftermath) -> None:
+        if aftermath.alarm:
+            self._alarm.set()
+        self._changed.set()
+
+    async def _consume(self) -> None:
+        """PgQueuer's run() ends with its connection, so it is begun again until we stop."""
+        while not self._stopping.is_set():
+            queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
+            queuer.entrypoint(RUN_AGENT)(self._run_job)
+            try:
+                await queuer.run(dequeue_timeout=timedelta(seconds=5), heartbeat_timeout=HEARTBEAT)
+            except Exception as error:
+                log.warning("the queue was lost, going on: %r", error)
+                await asyncio.sleep(RESTART_SECONDS)
+
+    async def _run_job(self, job: Job) -> None:
+        assert job.payload is not None
+        agent_id = AgentId(job.payload.decode())
+        if agent_id in self._running:
+            self._again.add(agent_id)  # whoever runs it here looks once more when done
+            return
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            self._again.add(agent_id)
+            while agent_id in self._again:
+                self._again.discard(agent_id)
+                await self._run(agent_id, f"job {job.id}", stopping)
+        finally:
+            self._running.pop(agent_id, None)
+            stopping.cancel()
+            self._changed.set()
+
+    async def _run(self, agent_id: AgentId, owner: str, stopping: asyncio.Task[bool]) -> None:
+        task = asyncio.create_task(
+            self._drive(agent_id, owner=owner, alone=False), name=f"drive {agent_id}"
+        )
+        self._running[agent_id] = task
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+                raise RetryRequested(delay=timedelta(0), reason="this process stops")
+            if task.cancelled():
+                raise RetryRequested(delay=timedelta(0), reason="cancelled")
+            if error := task.exception():
+                log.error("driving %s failed", agent_id, exc_info=error)
+                raise RetryRequested(delay=timedelta(seconds=1), reason=repr(error))
+        finally:
+            task.cancel()
+
+    async def _listen(self) -> None:
+        """Hear other processes ask for a cancel."""
+        while True:
+            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection = await asyncpg.connect(self._url)
+                gone = asyncio.Event()
+                connection.add_termination_listener(lambda *_, gone=gone: gone.set())
+                try:
+                    await connection.add_listener(CONTROL, self._control)
+                    await gone.wait()
+                finally:
+                    await connection.close(timeout=1)
+            await asyncio.sleep(RESTART_SECONDS)
+
+    def _control(self, _connection: object, _pid: int, _channel: str, agent_id: object) -> None:
+        if task := self._running.get(AgentId(str(agent_id))):
+            task.cancel()
+
+    async def _keep_time(self) -> None:
+        """Ring what is due. Another process may set a nearer time, hence the short naps."""
+        while True:
+            self._alarm.clear()
+            with contextlib.suppress(Exception):
+                due = await self._store.read(waits.next_due)
+                if due is not None and due <= self._clock.now():
+                    await self._store.write(work.ring)
+                    continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._alarm.wait(), 0.5)
+
+    async def _reconcile_often(self) -> None:
+        while True:
+            await asyncio.sleep(RECONCILE_SECONDS * random.uniform(0.75, 1.5))
+            with contextlib.suppress(Exception):
+                await self._reconcile()
+
+    async def _reconcile(self) -> None:
+        """Queue agents that have work but no queue entry: a crash may have taken it along."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval("select pg_try_advisory_xact_lock($1)", LOCK):
+                return
+            await connection.execute(nodes.FORGET_DEAD_OWNERS)
+            forgotten = await connection.fetch(nodes.WITHOUT_QUEUE_ENTRY)
+            queries = Queries(AsyncpgDriver(connection))  # pyright: ignore[reportArgumentType]
+            for row in forgotten:
+                await queries.enqueue(RUN_AGENT, row[0].encode(), 0)

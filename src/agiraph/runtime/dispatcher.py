@@ -1,0 +1,134 @@
+"""Dispatcher: works off an agent's queue and writes down how each run ended."""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import (
+    ContextExceeded,
+    Fenced,
+    IllegalMove,
+    Misconfigured,
+    ModelError,
+    ModelGarbled,
+    ModelUnavailable,
+    Refused,
+    StoreUnavailable,
+)
+from agiraph.domain.ids import AgentId
+from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
+from agiraph.domain.time import Clock
+from agiraph.domain.work import StopReason
+from agiraph.runtime.executor import Executor
+from agiraph.runtime.lanes import Lanes
+from agiraph.runtime.loop import Halted
+from agiraph.services import work
+from agiraph.store import threads
+from agiraph.store.database import Store
+
+log = logging.getLogger("agiraph.dispatch")
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+MODEL_PAUSE = 30.0
+LONGEST_MODEL_PAUSE = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatcher:
+    store: Store
+    clock: Clock
+    executor: Executor
+    lanes: Lanes = field(default_factory=Lanes)
+
+    async def drive(self, agent_id: AgentId, *, owner: str, alone: bool) -> None:
+        """Run this agent's nodes, one after another, until its queue holds no more."""
+        while True:
+            async with self.lanes.work:
+                lease = await self._claim(agent_id, owner=owner, alone=alone)
+                if lease is None:
+                    return
+                await self.run(lease)
+
+    async def run(self, lease: Lease) -> None:
+        """Run one node; whatever happens, its row says how it stands afterwards."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._attempt(lease)
+            except Fenced:
+                log.warning("%s was taken over; this runner lets go of it", lease.node_id)
+                return None
+            except StoreUnavailable as error:
+                # Nothing was written, so nothing is lost: the journal says where to go on.
+                log.warning("waiting for the store: %s", error)
+                await self.clock.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._let_go(lease))
+                raise
+
+    async def _let_go(self, lease: Lease) -> None:
+        """The process stops, or somebody cancelled: back into the queue, where claim decides."""
+        with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
+            await self.store.write(work.release, lease)
+
+    async def _claim(self, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self.store.write(work.claim, agent_id, owner=owner, alone=alone)
+            except StoreUnavailable as error:
+                log.warning("waiting for the store: %s", error)
+                await self.clock.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _attempt(self, lease: Lease) -> None:
+        try:
+            outcome = await self.executor.run(lease)
+        except Halted as halted:
+            verb = work.cancelled if halted.halt == "cancel" else work.release
+            await self.store.write(verb, lease)
+        except ModelUnavailable as error:
+            seconds = await self._model_pause(lease, error)
+            reason = f"the model cannot be reached: {error} Trying again by itself."
+            await self.store.write(work.sleep, lease, seconds=seconds, reason=reason)
+        except (ModelError, Misconfigured, Refused) as error:
+            await self.store.write(work.conclude, lease, Failed(_reason(error), str(error)))
+        except (Fenced, StoreUnavailable):
+            raise
+        except Exception as error:
+            log.exception("%s broke", lease.node_id)
+            detail = "".join(traceback.format_exception_only(error)).strip()
+            await self.store.write(work.conclude, lease, Failed(StopReason.BROKEN, detail))
+        else:
+            await self._write_down(lease, outcome)
+
+    async def _write_down(self, lease: Lease, outcome: Outcome) -> None:
+        match outcome:
+            case Parked():
+                await self.store.write(work.park, lease, outcome)
+            case Finished(reason=StopReason.ANSWERED) | Failed():
+                await self.store.write(work.conclude, lease, outcome)
+            case Finished():
+                pass  # the call that ended the node committed its end
+            case _:
+                assert_never(outcome)
+
+    async def _model_pause(self, lease: Lease, error: ModelUnavailable) -> float:
+        """Wait as long again as it has been out already, within bounds."""
+        last = await self.store.read(threads.last_written, lease.thread_id)
+        out = (self.clock.now() - last).total_seconds() if last else 0.0
+        return max(min(max(out, MODEL_PAUSE), LONGEST_MODEL_PAUSE), error.retry_after or 0.0)
+
+
+def _reason(error: Exception) -> StopReason:
+    if isinstance(error, ContextExceeded):
+        return StopReason.CONTEXT_FULL
+    if isinstance(error, ModelGarbled):
+        return StopReason.MODEL_GARBLED
+    return StopReason.MODEL_REFUSED

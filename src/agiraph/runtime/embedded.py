@@ -1,0 +1,101 @@
+"""Embedded: the engine of one process on one database file. Nothing is polled."""
+
+import asyncio
+import logging
+
+from agiraph.domain.ids import AgentId, new_id
+from agiraph.domain.time import Clock
+from agiraph.runtime.engine import Drive
+from agiraph.services import work
+from agiraph.store import nodes, waits
+from agiraph.store.database import Store
+from agiraph.store.tx import Aftermath
+
+log = logging.getLogger("agiraph.engine")
+
+
+class EmbeddedEngine:
+    """A commit that leaves something to do wakes its agent; one task sleeps to the next due time.
+
+    The home's lock keeps every other runtime away, so a node found running was left by a crash.
+    """
+
+    def __init__(self, store: Store, clock: Clock, drive: Drive) -> None:
+        self._store = store
+        self._clock = clock
+        self._drive = drive
+        self._owner = new_id("run")
+        self._running: dict[AgentId, asyncio.Task[None]] = {}
+        self._again: set[AgentId] = set()
+        self._timers: asyncio.Task[None] | None = None
+        self._alarm = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._stopping = False
+
+    async def start(self) -> None:
+        self._store.subscribe(self._notice)
+        self._timers = asyncio.create_task(self._keep_time(), name="timers")
+        for agent_id in await self._store.read(nodes.agents_with_work):
+            self._wake(agent_id)
+
+    async def stop(self) -> None:
+        self._stopping = True
+        tasks = [*self._running.values(), *([self._timers] if self._timers else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        while self._running:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _notice(self, aftermath: Aftermath) -> None:
+        for agent_id in aftermath.wakes:
+            self._wake(agent_id)
+        for agent_id in aftermath.cancels:
+            if task := self._running.get(agent_id):
+                task.cancel()
+        if aftermath.alarm:
+            self._alarm.set()
+
+    def _wake(self, agent_id: AgentId) -> None:
+        if self._stopping:
+            return
+        if agent_id in self._running:
+            self._again.add(agent_id)
+            return
+        task = asyncio.create_task(self._run(agent_id), name=f"drive {agent_id}")
+        self._running[agent_id] = task
+        task.add_done_callback(lambda done: self._finished(agent_id, done))
+
+    async def _run(self, agent_id: AgentId) -> None:
+        self._again.discard(agent_id)
+        await self._drive(agent_id, owner=self._owner, alone=True)
+
+    def _finished(self, agent_id: AgentId, task: asyncio.Task[None]) -> None:
+        del self._running[agent_id]
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("driving %s failed", agent_id, exc_info=error)
+        if agent_id in self._again or task.cancelled():
+            self._wake(agent_id)
+
+    async def _keep_time(self) -> None:
+        """Sleep until the nearest due time; a nearer one written meanwhile wakes us early."""
+        while True:
+            self._alarm.clear()
+            due = await self._store.read(waits.next_due)
+            if due is None:
+                await self._alarm.wait()
+                continue
+            if due <= self._clock.now():
+                await self._store.write(work.ring)
+                continue
+            reached = asyncio.create_task(self._clock.reach(due))
+            nearer = asyncio.create_task(self._alarm.wait())
+            try:
+                await asyncio.wait({reached, nearer}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                reached.cancel()
+                nearer.cancel()

@@ -1,0 +1,30 @@
+"""Engine: who looks at whose queue, and when. The rows decide who owns what."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from agiraph.domain.ids import AgentId
+
+
+class Drive(Protocol):
+    async def __call__(self, agent_id: AgentId, *, owner: str, alone: bool) -> None:
+        """Work off this agent's queue; return when there is nothing left that can run."""
+        ...
+
+
+Ring = Callable[[], Awaitable[object]]
+"""Settle the waits whose time has come."""
+
+
+class Engine(Protocol):
+    async def start(self) -> None:
+        """Take up what a former process left, then whatever is committed."""
+        ...
+
+    async def stop(self) -> None:
+        """Let go of everything; running nodes go back to their queues."""
+        ...
+
+    async def idle(self) -> None:
+        """Return when no node can run: all are done, or wait for a person or a time."""
+        ...

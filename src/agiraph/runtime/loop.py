@@ -1,0 +1,143 @@
+"""The loop: one agent, one node, one thread, until there is an outcome.
+
+What varies sits behind a named slot. What happens is written to the thread before the next
+thing starts, so calling `run` again after a crash or a park picks up where it was.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from agiraph.domain.chat import ToolCall, ToolSpec, Turn
+from agiraph.domain.errors import ModelError
+from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
+from agiraph.domain.work import Halt, StopReason
+from agiraph.policies.breaker import Breaker
+from agiraph.policies.budget import BudgetPolicy
+from agiraph.providers.base import Model, Request
+from agiraph.runtime.calls import Caller
+from agiraph.services import journal
+from agiraph.services.journal import Notice
+from agiraph.tools.context import RunContext
+
+MOST_CALLS = 32
+"""Calls of one reply that are made; more than that is a model out of control."""
+
+LANDING = (
+    "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
+    "answer now: what you achieved, where it is, and what whoever goes on should do next."
+)
+
+
+class Halted(Exception):
+    """Somebody asked this work to stop: for good, or for now."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(halt)
+        self.halt = halt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    model: Model
+    budget: BudgetPolicy
+    breaker: Breaker
+    caller: Caller
+    specs: tuple[ToolSpec, ...]
+    on_delta: Callable[[RunContext, str], None] | None = field(default=None)
+
+    async def run(self, ctx: RunContext) -> Outcome:
+        if outcome := await self.recover(ctx):
+            return outcome
+        while True:
+            if outcome := self.breaker.verdict(ctx.transcript):
+                return await self.hand_in(ctx, outcome)
+            if reason := self.budget.spent(ctx):
+                return await self.land(ctx, reason)
+            await self.catch_up(ctx)
+            reply = await self.think(ctx, self.specs)
+            if outcome := await self.act(ctx, reply.calls):
+                return outcome
+
+    async def recover(self, ctx: RunContext) -> Outcome | None:
+        """Calls that a crash or a park left open: wait on, run again, or own up to."""
+        return await self.act(ctx, ctx.transcript.open_calls())
+
+    async def catch_up(self, ctx: RunContext, *extra: Notice) -> None:
+        """The yield point: hear what was said meanwhile, and hold money for the next call."""
+        notices = [*extra]
+        if not extra:
+            notices += [*self.budget.notices(ctx), *self.breaker.notices(ctx.transcript)]
+        heard = await ctx.store.write(
+            journal.catch_up, ctx.lease, notices=notices, hold=self.budget.hold(ctx)
+        )
+        if heard.halt is not None:
+            raise Halted(heard.halt)
+        ctx.heard(*heard.turns)
+
+    async def think(self, ctx: RunContext, specs: tuple[ToolSpec, ...]) -> Turn:
+        """Ask the model; its whole answer is written down, or none of it."""
+        watch = self.on_delta
+        try:
+            reply = await self.model.reply(
+                Request(transcript=ctx.transcript, tools=specs),
+                None if watch is None else lambda words: watch(ctx, words),
+            )
+        except ModelError as error:
+            await ctx.store.write(journal.lose_call, ctx.lease, reason=str(error))
+            raise
+        turn = await ctx.store.write(
+            journal.reply,
+            ctx.lease,
+            text=reply.text,
+            calls=ctx.transcript.named_apart(reply.calls),
+            model=self.model.name,
+            usage=reply.usage,
+            extra=reply.extra,
+        )
+        ctx.heard(turn)
+        return turn
+
+    async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
+        """Answer the calls in order. One of them may end the node; some may park it."""
+        waiting: list[Pending] = []
+        for number, call in enumerate(calls, 1):
+            match await self.answer(ctx, call, number):
+                case Pending() as pending:
+                    waiting.append(pending)
+                case Done(outcome=Finished() as outcome):
+                    return outcome
+                case Done():
+                    pass
+        if not waiting:
+            return None
+        reason = "; ".join(p.reason for p in waiting if p.reason)
+        return Parked(tuple(p.waiting_on for p in waiting), reason)
+
+    async def answer(self, ctx: RunContext, call: ToolCall, number: int) -> Answer:
+        if number <= MOST_CALLS:
+            return await self.caller.answer(ctx, call)
+        refusal = Done(f"Not made: at most {MOST_CALLS} calls a turn. Make it again.", failed=True)
+        ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, refusal))
+        return refusal
+
+    async def land(self, ctx: RunContext, reason: StopReason) -> Outcome:
+        """The budget is spent: ask for a last word without tools, and keep what there is."""
+        if not ctx.transcript.has("landing") and self.budget.may_land(ctx, reason):
+            await self.catch_up(ctx, Notice("landing", LANDING.format(reason=reason)))
+        if ctx.transcript.turns[-1].ref == "landing":
+            await self.think(ctx, ())
+        last = ctx.transcript.last_reply
+        said = last.text if last is not None else ""
+        detail = f"The budget was spent before the goal was reached ({reason})."
+        return await self.hand_in(ctx, Failed(reason, detail, said or None))
+
+    async def hand_in(self, ctx: RunContext, outcome: Finished | Failed) -> Outcome:
+        """Publish what there is with an end that no tool brought about."""
+        folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
+        partial = isinstance(outcome, Failed)
+        summary = outcome.result or (outcome.detail if partial else "")
+        manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
+        if isinstance(outcome, Failed):
+            return Failed(outcome.reason, outcome.detail, outcome.result, manifest)
+        return Finished(outcome.result, outcome.reason, manifest)

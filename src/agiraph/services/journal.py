@@ -1,0 +1,231 @@
+"""Journal: every step of a thread, written under its lease before the next step starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agiraph.domain.chat import Lease, ToolCall, Turn
+from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.messages import Decision
+from agiraph.domain.outcomes import Answer, Finished, Pending
+from agiraph.domain.work import Halt, StopReason, Usage
+from agiraph.services import mail, teams, work
+from agiraph.store import messages, nodes, spend, threads, waits
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+PREVIEW = 400
+"""How much of a text an event carries; the whole of it is in the thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the runtime has to say in a thread, once."""
+
+    ref: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What the next model call may cost at most."""
+
+    model: str
+    tokens: int
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the yield point brought."""
+
+    turns: list[Turn]
+    halt: Halt | None = None
+
+
+def begin(tx: Tx, lease: Lease, *, system: str, assignment: str) -> list[Turn]:
+    """The first two entries of a thread: what the agent is told for good, and what to do."""
+    head = threads.hold(tx, lease)
+    return [
+        _append(tx, lease, head + 1, role="system", ref="system", text=system),
+        _append(tx, lease, head + 2, role="user", ref="assignment", text=assignment),
+    ]
+
+
+def catch_up(
+    tx: Tx, lease: Lease, *, notices: Sequence[Notice] = (), hold: Hold | None = None
+) -> Heard:
+    """The yield point: hear what was said meanwhile, and hold money for the next call."""
+    head = threads.hold(tx, lease)
+    if halt := nodes.halt(tx, lease.node_id):
+        return Heard([], halt)
+    unseen = messages.unseen(tx, lease.agent_id)
+    said = [(n.ref, n.text) for n in notices]
+    said += [(str(m.id), mail.as_heard(tx, m)) for m in unseen]
+    if unseen:
+        messages.mark_seen(tx, [m.id for m in unseen])
+        tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+    turns = [
+        _append(tx, lease, seq, role="user", ref=ref, text=text)
+        for seq, (ref, text) in enumerate(said, head + 1)
+    ]
+    if hold is not None:
+        spend.lose(tx, lease)
+        spend.reserve(tx, lease, model=hold.model, tokens=hold.tokens, usd=hold.usd)
+    return Heard(turns)
+
+
+def reply(
+    tx: Tx,
+    lease: Lease,
+    *,
+    text: str,
+    calls: tuple[ToolCall, ...],
+    model: str,
+    usage: Usage,
+    purpose: str = "work",
+    extra: dict[str, Any] | None = None,
+) -> Turn:
+    """A model's whole answer, with what it cost."""
+    head = threads.hold(tx, lease)
+    turn = _append(
+        tx,
+        lease,
+        head + 1,
+        role="assistant",
+        text=text,
+        calls=calls,
+        model=model,
+        usage=usage,
+        extra=extra,
+    )
+    spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
+    tx.emit(
+        lease.team_id,
+        "turn.added",
+        node_id=lease.node_id,
+        thread_id=lease.thread_id,
+        agent_id=lease.agent_id,
+        seq=turn.seq,
+        text=text[:PREVIEW],
+        calls=[{"id": c.id, "name": c.name, "arguments": _preview(c)} for c in calls],
+        tokens=usage.tokens,
+        usd=usage.usd,
+    )
+    return turn
+
+
+def lose_call(tx: Tx, lease: Lease, *, reason: str) -> None:
+    """The model gave nothing usable; what was held for it is charged."""
+    threads.hold(tx, lease)
+    spend.lose(tx, lease)
+    tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
+
+
+def intend(tx: Tx, lease: Lease, call: ToolCall, known: dict[str, Any]) -> Turn:
+    """A call that must not be made twice is about to be made."""
+    head = threads.hold(tx, lease)
+    return _append(tx, lease, head + 1, role="intent", ref=call.id, text=call.name, extra=known)
+
+
+def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
+    """A call's answer; if it ends the node, the end commits with it."""
+    head = threads.hold(tx, lease)
+    return _record(tx, lease, call, answer, head)
+
+
+def perform(
+    tx: Tx, lease: Lease, call: ToolCall, act: Callable[[Tx], Answer]
+) -> tuple[Answer, list[Turn]]:
+    """Do what the call asks and record its answer, together or not at all."""
+    threads.hold(tx, lease)
+    answer = act(tx)
+    return answer, _record(tx, lease, call, answer, threads.head(tx, lease.thread_id))
+
+
+def weigh(
+    tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
+) -> tuple[Answer, list[Turn]]:
+    """Whether a call may be made: recorded if the answer is no, or not known yet."""
+    head = threads.hold(tx, lease)
+    answer = ask(tx)
+    if isinstance(answer, Pending) or answer.failed:
+        return answer, _record(tx, lease, call, answer, head)
+    return answer, []
+
+
+def answer_question(
+    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
+) -> None:
+    """A person's word, to the call that waits for it and to no other."""
+    question = mail.close(tx, question_id, text, decision=decision)
+    if question.kind == "question":
+        if not work.settle(tx, f"answer:{question_id}", text):
+            # Whoever asked has moved on; a late answer still counts, as a message.
+            late = f"(answering {question.text!r}) {text}"
+            mail.send(
+                tx,
+                team_id=question.team_id,
+                sender=HUMAN,
+                recipient=question.sender,
+                text=late,
+                in_reply_to=question_id,
+            )
+    elif decision == "approve":
+        work.settle(tx, f"approval:{question_id}", None)
+    else:
+        note = f" They say: {text}" if text else ""
+        work.settle(
+            tx, f"approval:{question_id}", f"The human refused this call.{note}", failed=True
+        )
+
+
+def _record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer, head: int) -> list[Turn]:
+    if isinstance(answer, Pending):
+        waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
+        return []
+    turn = _append(
+        tx,
+        lease,
+        head + 1,
+        role="tool",
+        ref=call.id,
+        text=answer.text,
+        extra={"failed": True} if answer.failed else None,
+    )
+    tx.emit(
+        lease.team_id,
+        "tool.result",
+        node_id=lease.node_id,
+        call_id=call.id,
+        tool=call.name,
+        failed=answer.failed,
+        text=answer.text[:PREVIEW],
+    )
+    if answer.outcome is not None:
+        _end(tx, lease, answer.outcome)
+    return [turn]
+
+
+def _end(tx: Tx, lease: Lease, outcome: Finished) -> None:
+    work.conclude(tx, lease, outcome)
+    if outcome.reason is StopReason.FINISHED and TEAMS.get(tx, lease.team_id).mode == "finite":
+        teams.complete(tx, lease.team_id, unless=lease.node_id)
+
+
+def _append(tx: Tx, lease: Lease, seq: int, **turn: Any) -> Turn:
+    return threads.append(
+        tx, thread_id=lease.thread_id, node_id=lease.node_id, seq=seq, at=tx.now, **turn
+    )
+
+
+def _preview(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments, short enough for an event."""
+    if call.malformed is not None:
+        return {"malformed": call.malformed[:PREVIEW]}
+    return {
+        name: value
+        if not isinstance(value, str) or len(value) <= PREVIEW
+        else value[:PREVIEW] + "…"
+        for name, value in call.arguments.items()
+    }

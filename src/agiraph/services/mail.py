@@ -1,0 +1,172 @@
+"""Mail: anyone says something to anyone; questions get their own answers, the first one wins."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from agiraph.domain.chat import Lease, ToolCall
+from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.messages import NEEDS_ANSWER, Decision, Message, MessageKind
+from agiraph.domain.people import Agent
+from agiraph.services import board
+from agiraph.store import messages, nodes, teams
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+TEXT_LIMIT = 100_000
+
+
+def send(
+    tx: Tx,
+    *,
+    team_id: TeamId,
+    sender: str,
+    recipient: str,
+    text: str,
+    kind: MessageKind = "message",
+    title: str = "",
+    options: tuple[str, ...] = (),
+    node_id: NodeId | None = None,
+    in_reply_to: MessageId | None = None,
+    ref: str | None = None,
+    client_id: str | None = None,
+) -> Message:
+    """Store a message; its recipient hears it at the next yield point, or is given it as work."""
+    if not text.strip():
+        raise Refused("An empty message says nothing; write what you want to say.")
+    if len(text) > TEXT_LIMIT:
+        raise Refused(f"A message holds {TEXT_LIMIT:,} characters; publish a file and name it.")
+    if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
+        if (before.sender, before.recipient, before.text) == (sender, recipient, text):
+            return before
+        raise Conflict(f"{client_id!r} was used for another message; take a new client_id.")
+    agent = None
+    if recipient == HUMAN:
+        teams.TEAMS.get(tx, team_id, lock=True)
+    else:
+        agent = teams.lock(tx, AgentId(recipient))
+    becomes_work = agent is not None and not nodes.has_open(tx, agent.id)
+    message = Message(
+        id=MessageId(new_id("msg")),
+        team_id=team_id,
+        seq=messages.next_seq(tx, team_id, recipient),
+        sender=sender,
+        recipient=recipient,
+        text=text,
+        created_at=tx.now,
+        kind=kind,
+        title=title,
+        options=options,
+        node_id=node_id,
+        in_reply_to=in_reply_to,
+        ref=ref,
+        client_id=client_id,
+        seen_at=tx.now if becomes_work else None,
+    )
+    MESSAGES.insert(tx, message)
+    tx.emit(
+        team_id,
+        "question.asked" if kind in NEEDS_ANSWER else "message.sent",
+        message_id=message.id,
+        kind=kind,
+        sender=sender,
+        recipient=recipient,
+        text=text,
+        node_id=node_id,
+    )
+    if becomes_work:
+        assert agent is not None
+        become_work(tx, agent, [message])
+    return message
+
+
+def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
+    """What was said to an agent with nothing to do is what it does next."""
+    board.create(
+        tx,
+        team_id=agent.team_id,
+        task="\n\n".join(as_heard(tx, message) for message in heard),
+        title=f"Message from {name_of(tx, heard[0].sender)}",
+        source="user" if any(m.sender == HUMAN for m in heard) else "delegation",
+        creator_id=heard[0].sender,
+        assignee_id=agent.id,
+    )
+
+
+def as_heard(tx: Tx, message: Message) -> str:
+    """A message the way it stands in its hearer's thread."""
+    return f"[Message from {name_of(tx, message.sender)}] {message.text}"
+
+
+def name_of(tx: Tx, address: str) -> str:
+    agent = teams.AGENTS.find(tx, address)
+    return address if agent is None else agent.name
+
+
+def ask(
+    tx: Tx,
+    lease: Lease,
+    *,
+    text: str,
+    kind: MessageKind = "question",
+    options: Sequence[str] = (),
+    ref: str | None = None,
+) -> Message:
+    """Put a question before the person; its answer comes back by the question's id."""
+    return send(
+        tx,
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=HUMAN,
+        kind=kind,
+        text=text,
+        options=tuple(options),
+        node_id=lease.node_id,
+        ref=ref,
+    )
+
+
+def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None) -> Message:
+    """Write down the answer to a question, unless there is one already."""
+    question = MESSAGES.get(tx, question_id, lock=True)
+    if question.kind not in NEEDS_ANSWER:
+        raise Refused(
+            f"{question_id} is a {question.kind}, not a question; send a message instead."
+        )
+    decided: dict[str, Any] = {} if decision is None else {"decision": decision}
+    if not messages.answer(tx, question_id, **decided):
+        assert question.answered_at is not None
+        raise AlreadyAnswered(question_id, question.answered_at)
+    tx.emit(
+        question.team_id,
+        "question.answered",
+        message_id=question_id,
+        node_id=question.node_id,
+        text=text,
+        decision=decision,
+    )
+    reply = Message(
+        id=MessageId(new_id("msg")),
+        team_id=question.team_id,
+        seq=messages.next_seq(tx, question.team_id, question.sender),
+        sender=HUMAN,
+        recipient=question.sender,
+        text=text or (decision or ""),
+        created_at=tx.now,
+        kind="answer",
+        node_id=question.node_id,
+        in_reply_to=question_id,
+        seen_at=tx.now,  # it is heard as the answer to its call
+    )
+    MESSAGES.insert(tx, reply)
+    return question
+
+
+def call_key(node_id: NodeId, call: ToolCall) -> str:
+    """What an approval is bound to: this call with these very arguments, and no other."""
+    arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
+    return f"{node_id}:{call.id}:{digest}"

@@ -1,0 +1,127 @@
+"""Teams: founding one, and stopping, pausing and resuming its work."""
+
+import re
+from typing import NamedTuple
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import AgentId, NodeId, TeamId, new_id
+from agiraph.domain.people import Agent, Mode, Rule, Team
+from agiraph.domain.work import Budget, WorkNode
+from agiraph.services import board, work
+from agiraph.store import nodes, teams
+from agiraph.store.tx import Tx
+
+GOAL_LIMIT = 100_000
+
+
+class Founded(NamedTuple):
+    team: Team
+    coordinator: Agent
+    node: WorkNode | None
+
+
+def found(
+    tx: Tx,
+    *,
+    goal: str,
+    model: str,
+    name: str = "",
+    mode: Mode = "finite",
+    budget: Budget | None = None,
+    permissions: tuple[Rule, ...] = (),
+    tools: tuple[str, ...] = (),
+    start: bool = True,
+) -> Founded:
+    """A new team with its coordinator and, unless it should wait, its first piece of work."""
+    if not goal.strip():
+        raise Refused("A team needs a goal: say in a sentence or two what you want to have.")
+    if len(goal) > GOAL_LIMIT:
+        raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
+    team = Team(
+        id=TeamId(new_id("team")),
+        name=name.strip() or title_of(goal),
+        goal=goal.strip(),
+        created_at=tx.now,
+        mode=mode,
+        permissions=permissions,
+    )
+    teams.TEAMS.insert(tx, team)
+    tx.emit(team.id, "team.created", name=team.name, goal=team.goal, mode=mode)
+    coordinator = hire(
+        tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
+    )
+    node = None
+    if start:
+        node = board.create(
+            tx,
+            team_id=team.id,
+            task=team.goal,
+            title="Get to work on the goal",
+            source="system",
+            assignee_id=coordinator.id,
+            budget=budget or Budget(),
+        )
+    return Founded(team, coordinator, node)
+
+
+def hire(
+    tx: Tx, team_id: TeamId, *, name: str, role: str, model: str, tools: tuple[str, ...] = ()
+) -> Agent:
+    agent = Agent(
+        id=AgentId(new_id("agent")),
+        team_id=team_id,
+        name=name,
+        role=role,
+        model=model,
+        created_at=tx.now,
+        tools=tools,
+    )
+    teams.AGENTS.insert(tx, agent)
+    tx.emit(team_id, "agent.hired", agent_id=agent.id, name=name, role=role, model=model)
+    return agent
+
+
+def pause(tx: Tx, team_id: TeamId) -> Team:
+    """Let every agent stop at its next yield point. Nothing is lost."""
+    return _switch(tx, team_id, to="paused", when=("active",))
+
+
+def resume(tx: Tx, team_id: TeamId) -> Team:
+    team = _switch(tx, team_id, to="active", when=("paused",))
+    for agent in teams.members(tx, team_id):
+        tx.wake(agent.id)
+    return team
+
+
+def stop(tx: Tx, team_id: TeamId) -> Team:
+    """Cancel everything of this team that is not done."""
+    for node in nodes.board(tx, team_id):
+        if not node.status.is_final:
+            work.cancel(tx, node.id)
+    return _switch(tx, team_id, to="stopped", when=("active", "paused"))
+
+
+def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
+    """The goal is reached: what is still open is no longer needed."""
+    for node in nodes.board(tx, team_id):
+        if node.id != unless and not node.status.is_final:
+            work.cancel(tx, node.id)
+    _switch(tx, team_id, to="completed", when=("active", "paused"))
+
+
+def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
+    team = teams.TEAMS.get(tx, team_id, lock=True)
+    if team.status == to:
+        return team
+    if team.status not in when:
+        raise Refused(f"Team {team.name!r} is {team.status}; it cannot become {to}.")
+    teams.TEAMS.update(tx, team_id, status=to)
+    event = {"paused": "team.paused", "active": "team.resumed", "stopped": "team.stopped"}
+    tx.emit(team_id, event.get(to, "team.completed"))  # pyright: ignore[reportArgumentType]
+    return teams.TEAMS.get(tx, team_id)
+
+
+def title_of(goal: str) -> str:
+    """A few words of the goal, to call the team by."""
+    words = re.sub(r"\s+", " ", goal).strip()
+    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"

@@ -1,0 +1,295 @@
+"""Work: how a node is claimed, parked, settled and ended. One transaction each."""
+
+from datetime import timedelta
+from typing import Any
+
+from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, ThreadId, new_id
+from agiraph.domain.outcomes import Failed, Finished, Parked
+from agiraph.domain.people import Agent
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.services import mail
+from agiraph.store import messages, nodes, spend, teams, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+
+MAX_CRASHES = 3
+"""A step that took the runtime down this often is not tried again without a person's word."""
+
+
+def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None:
+    """Take up this agent's work: what a dead runner left, else the next in its queue.
+
+    `alone` says that no other runner can be alive, so whatever runs was left behind.
+    """
+    agent = teams.lock(tx, agent_id)
+    if teams.TEAMS.get(tx, agent.team_id).status in ("paused", "archived"):
+        return None
+    left = nodes.running(tx, agent_id)
+    if left is not None and not (alone or left.owner in (None, owner)):
+        return None
+    node = left or nodes.next_assigned(tx, agent_id)
+    if node is None:
+        return None
+    if node.cancel_requested:
+        end_cancelled(tx, node)
+        return claim(tx, agent_id, owner=owner, alone=alone)
+    thread = threads.of_node(tx, node.id) or open_thread(tx, agent, node)
+    head = threads.head(tx, thread.id)
+    crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0
+    lease = Lease(
+        team_id=node.team_id,
+        agent_id=agent_id,
+        node_id=node.id,
+        thread_id=thread.id,
+        epoch=thread.epoch + 1,
+    )
+    THREADS.update(tx, thread.id, epoch=lease.epoch, claimed_seq=head)
+    taken: dict[str, Any] = {
+        # Coming back from a wait goes on with the same attempt.
+        "attempt": node.attempt + 1 if left is not None else max(node.attempt, 1),
+        "crashes": crashes,
+        "owner": owner,
+        "started_at": node.started_at or tx.now,
+        "waiting_reason": None,
+    }
+    if left is None:
+        nodes.move(tx, node, NodeStatus.RUNNING, **taken)
+    else:
+        NODES.update(tx, node.id, **taken)
+    tx.emit(
+        node.team_id, "node.started", node_id=node.id, agent_id=agent_id, attempt=taken["attempt"]
+    )
+    if spend.lose(tx, lease):
+        tx.emit(node.team_id, "call.lost", node_id=node.id, thread_id=thread.id)
+    if crashes >= MAX_CRASHES:
+        ask_after_crashes(tx, lease, crashes)
+        return None
+    return lease
+
+
+def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
+    thread = Thread(
+        id=ThreadId(new_id("t")),
+        team_id=node.team_id,
+        agent_id=agent.id,
+        node_id=node.id,
+        created_at=tx.now,
+    )
+    THREADS.insert(tx, thread)
+    tx.emit(node.team_id, "thread.opened", thread_id=thread.id, node_id=node.id, agent_id=agent.id)
+    return thread
+
+
+def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
+    """Do not walk into the same hole for ever: let a person decide."""
+    question = mail.send(
+        tx,
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=HUMAN,
+        kind="question",
+        node_id=lease.node_id,
+        text=f"My work was cut off {crashes} times at the same step, before anything new was "
+        "written. Shall I try again, or do something else? Your answer goes into my thread.",
+    )
+    on = f"answer:{question.id}"
+    waits.open(tx, lease, call_id="", waiting_on=on, reason="crashed at the same step")
+    NODES.update(tx, lease.node_id, crashes=0)
+    park(tx, lease, Parked((on,), f"crashed {crashes} times at the same step"))
+
+
+def release(tx: Tx, lease: Lease) -> None:
+    """Give the node back to its queue: the runner stops, the work does not."""
+    threads.hold(tx, lease)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None)
+    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
+    tx.wake(lease.agent_id)
+
+
+def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
+    """Let the node wait; unless what it waits for came about while it was still running."""
+    threads.hold(tx, lease)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    if not waits.of_node(tx, node.id):
+        return release(tx, lease)
+    reason = outcome.reason or "waiting for " + ", ".join(outcome.waiting_on)
+    nodes.move(tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None)
+    tx.emit(
+        node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
+    )
+    tx.wake(lease.agent_id)  # the queue may hold something that need not wait
+    return None
+
+
+def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
+    """Park the whole node until a time."""
+    timer = new_id("timer")
+    on = f"time:{timer}"
+    waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
+    waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
+    park(tx, lease, Parked((on,), reason))
+
+
+def ring(tx: Tx) -> int:
+    """Settle every wait whose time has come; how many timers rang."""
+    rung = [timer for timer in waits.due(tx) if waits.ring(tx, timer)]
+    for timer in rung:
+        settle(tx, f"time:{timer}", None)
+    return len(rung)
+
+
+def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -> int:
+    """Bring what waited for this back into its queue, with the answer in its thread.
+
+    Without a text the call stays open and is made when the node runs again.
+    """
+    settled = waits.take(tx, waiting_on)
+    for wait in settled:
+        thread = THREADS.get(tx, wait.thread_id, lock=True)
+        if text is not None:
+            threads.append(
+                tx,
+                thread_id=thread.id,
+                seq=threads.head(tx, thread.id) + 1,
+                node_id=wait.node_id,
+                role="tool" if wait.call_id else "user",
+                ref=wait.call_id or waiting_on,
+                text=text,
+                at=tx.now,
+                extra={"failed": True} if failed else None,
+            )
+        node = NODES.get(tx, wait.node_id, lock=True)
+        if node.status is NodeStatus.WAITING and not waits.of_node(tx, node.id):
+            node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None)
+            tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=node.assignee_id)
+            assert node.assignee_id is not None
+            tx.wake(node.assignee_id)
+    return len(settled)
+
+
+def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
+    """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
+    threads.hold(tx, lease)
+    agent = teams.lock(tx, lease.agent_id)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    match outcome:
+        case Finished(result, reason, manifest):
+            status, text = NodeStatus.COMPLETED, result
+        case Failed(reason, detail, result, manifest):
+            status, text = NodeStatus.FAILED, detail
+    node = nodes.move(
+        tx,
+        node,
+        status,
+        result=result,
+        stop_reason=reason,
+        manifest=manifest,
+        ended_at=tx.now,
+        owner=None,
+    )
+    _close(tx, node, lease.thread_id)
+    tx.emit(
+        node.team_id,
+        "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
+        node_id=node.id,
+        reason=reason,
+        result=text,
+    )
+    _report(tx, node, agent, text)
+    _take_up_late_mail(tx, agent)
+    tx.wake(agent.id)
+    return node
+
+
+def cancel(tx: Tx, node_id: NodeId) -> None:
+    """End a node without a result: at once if it is at rest, at its next yield point if not."""
+    node = NODES.get(tx, node_id, lock=True)
+    if node.status.is_final:
+        return
+    if node.status is NodeStatus.RUNNING:
+        NODES.update(tx, node_id, cancel_requested=True)
+        assert node.assignee_id is not None
+        return tx.cancel(node.assignee_id)
+    end_cancelled(tx, node)
+
+
+def cancelled(tx: Tx, lease: Lease) -> None:
+    """The runner has stopped a node it was asked to cancel."""
+    threads.hold(tx, lease)
+    end_cancelled(tx, NODES.get(tx, lease.node_id, lock=True))
+    _take_up_late_mail(tx, teams.lock(tx, lease.agent_id))
+    tx.wake(lease.agent_id)
+
+
+def end_cancelled(tx: Tx, node: WorkNode) -> None:
+    nodes.move(
+        tx,
+        node,
+        NodeStatus.CANCELLED,
+        stop_reason=StopReason.CANCELLED,
+        ended_at=tx.now,
+        waiting_reason=None,
+        owner=None,
+    )
+    thread = threads.of_node(tx, node.id)
+    _close(tx, node, thread.id if thread else None)
+    tx.emit(node.team_id, "node.cancelled", node_id=node.id)
+
+
+def retry(tx: Tx, node_id: NodeId) -> WorkNode:
+    """Put a failed node back into its queue; its thread goes on where it ended."""
+    node = NODES.get(tx, node_id, lock=True)
+    assignee = node.assignee_id
+    if assignee is None:
+        raise Refused(f"{node_id} belongs to nobody; assign it first.")
+    node = nodes.move(
+        tx,
+        node,
+        NodeStatus.ASSIGNED,
+        attempt=node.attempt + 1,
+        stop_reason=None,
+        ended_at=None,
+        crashes=0,
+    )
+    thread = threads.of_node(tx, node.id)
+    if thread is not None:
+        THREADS.update(tx, thread.id, closed_at=None)
+    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee)
+    tx.wake(assignee)
+    return node
+
+
+def _close(tx: Tx, node: WorkNode, thread_id: ThreadId | None) -> None:
+    waits.drop(tx, node.id)
+    if thread_id is not None:
+        THREADS.update(tx, thread_id, closed_at=tx.now)
+
+
+def _report(tx: Tx, node: WorkNode, agent: Agent, text: str) -> None:
+    """Every request ends in a delivery; nobody is told what they did themselves."""
+    if node.creator_id in (agent.id, SYSTEM):
+        return
+    done = node.status is NodeStatus.COMPLETED
+    mail.send(
+        tx,
+        team_id=node.team_id,
+        sender=agent.id,
+        recipient=node.creator_id,
+        kind="result" if done else "failure",
+        title=node.title or node.task[:80],
+        text=text,
+        node_id=node.id,
+    )
+
+
+def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
+    """A message that came as the agent finished becomes its next piece of work."""
+    late = messages.unseen(tx, agent.id)
+    if not late or nodes.next_assigned(tx, agent.id) is not None:
+        return  # whoever works next hears it at the first yield point
+    messages.mark_seen(tx, [m.id for m in late])
+    mail.become_work(tx, agent, late)

@@ -1,0 +1,79 @@
+"""Messages, as rows: mailboxes, conversations and the inbox are queries over them."""
+
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId
+from agiraph.domain.messages import Message
+from agiraph.store.rows import Table, to_micros
+from agiraph.store.tx import Tx
+
+MESSAGES = Table("messages", Message)
+
+
+def next_seq(tx: Tx, team_id: TeamId, recipient: str) -> int:
+    """The next place in a mailbox. The caller holds the recipient's (or the team's) row."""
+    row = tx.one(
+        "select max(seq) from messages where team_id = :team_id and recipient = :recipient",
+        team_id=team_id,
+        recipient=recipient,
+    )
+    assert row is not None
+    return (row[0] or 0) + 1
+
+
+def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
+    where = "recipient = :recipient and seen_at is null order by seq limit :limit"
+    return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
+
+
+def mark_seen(tx: Tx, message_ids: list[MessageId]) -> None:
+    for message_id in message_ids:
+        MESSAGES.update(tx, message_id, seen_at=tx.now)
+
+
+def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
+    """Close a question; False if somebody did before."""
+    sets = "".join(f", {field} = :{field}" for field in decided)
+    sql = f"update messages set answered_at = :now{sets} where id = :id and answered_at is null"
+    return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
+
+
+def by_client(tx: Tx, team_id: TeamId, client_id: str) -> Message | None:
+    where = "team_id = :team_id and client_id = :client_id"
+    found = MESSAGES.select(tx, where, team_id=team_id, client_id=client_id)
+    return found[0] if found else None
+
+
+def approval(tx: Tx, ref: str) -> Message | None:
+    """The question whether this very call may be made."""
+    found = MESSAGES.select(tx, "ref = :ref and kind = 'approval' order by id limit 1", ref=ref)
+    return found[0] if found else None
+
+
+def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
+    """What agents of all teams put before the person, oldest first."""
+    where = (
+        f"recipient = '{HUMAN}' and id > :after"
+        " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
+        " order by id limit :limit"
+    )
+    return MESSAGES.select(tx, where, after=after, limit=limit)
+
+
+def open_questions(tx: Tx, team_id: TeamId) -> list[Message]:
+    where = (
+        "team_id = :team_id and answered_at is null"
+        " and kind in ('question', 'approval') order by id"
+    )
+    return MESSAGES.select(tx, where, team_id=team_id)
+
+
+def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
+    """What the person and this agent said to each other, oldest first. Never thread content."""
+    where = (
+        "team_id = :team_id and ((sender = :agent and recipient = :human)"
+        " or (sender = :human and recipient = :agent)) order by id"
+    )
+    return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
+
+
+def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
+    return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)

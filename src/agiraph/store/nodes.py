@@ -1,0 +1,86 @@
+"""Nodes, as rows: queues, boards and who runs what."""
+
+from typing import Any
+
+from agiraph.domain.ids import AgentId, NodeId, TeamId
+from agiraph.domain.work import Halt, NodeStatus, WorkNode
+from agiraph.store.rows import Table
+from agiraph.store.tx import Tx
+
+NODES = Table("nodes", WorkNode)
+
+
+def running(tx: Tx, agent_id: AgentId) -> WorkNode | None:
+    found = NODES.select(tx, "assignee_id = :agent and status = 'running'", agent=agent_id)
+    return found[0] if found else None
+
+
+def next_assigned(tx: Tx, agent_id: AgentId) -> WorkNode | None:
+    """The oldest node in this agent's queue."""
+    where = "assignee_id = :agent and status = 'assigned' order by id limit 1"
+    found = NODES.select(tx, where, agent=agent_id)
+    return found[0] if found else None
+
+
+def has_open(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether this agent has anything queued, running or parked."""
+    return (
+        tx.one(
+            "select 1 from nodes where assignee_id = :agent"
+            " and status in ('assigned', 'running', 'waiting') limit 1",
+            agent=agent_id,
+        )
+        is not None
+    )
+
+
+def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
+    """Move a node as the rules allow, on the row as in the value."""
+    moved = node.moved(to, **changes)
+    NODES.update(tx, node.id, status=to, **changes)
+    return moved
+
+
+def halt(tx: Tx, node_id: NodeId) -> Halt | None:
+    """Whether somebody wants this node to stop, for now or for good."""
+    row = tx.one(
+        "select n.cancel_requested, t.status from nodes n join teams t on t.id = n.team_id"
+        " where n.id = :id",
+        id=node_id,
+    )
+    assert row is not None
+    if row[0] or row[1] == "stopped":
+        return "cancel"
+    return "pause" if row[1] == "paused" else None
+
+
+def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:
+    where = "team_id = :team_id and id > :after order by id limit :limit"
+    return NODES.select(tx, where, team_id=team_id, after=after, limit=limit)
+
+
+def agents_with_work(tx: Tx) -> list[AgentId]:
+    """Everyone whose queue somebody should look at: for a runtime that has just started."""
+    rows = tx.all(
+        "select distinct assignee_id from nodes"
+        " where status in ('assigned', 'running') and assignee_id is not null"
+    )
+    return [row[0] for row in rows]
+
+
+def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
+    return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
+
+
+# PostgreSQL only: what the clustered engine looks for when it reconciles rows and queue.
+FORGET_DEAD_OWNERS = """
+update nodes set owner = null where status = 'running' and owner is not null
+and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
+"""
+WITHOUT_QUEUE_ENTRY = """
+select distinct assignee_id from nodes
+where (status = 'assigned' or (status = 'running' and owner is null)) and assignee_id is not null
+and not exists (
+    select 1 from pgqueuer q where q.payload = convert_to(nodes.assignee_id, 'UTF8')
+)
+"""

@@ -1,0 +1,116 @@
+"""Rows: how a frozen dataclass becomes a row and a row becomes the dataclass again."""
+
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import orjson
+from pydantic import TypeAdapter
+
+from agiraph.domain.errors import NotFound
+from agiraph.store.tx import Tx
+
+T = TypeVar("T")
+Codec = Callable[[Any], Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def to_json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _codec(hint: Any) -> tuple[Codec, Codec]:
+    """How one field is written and read; settled once per table, not once per row."""
+    if isinstance(hint, NewType):
+        hint = hint.__supertype__
+    if get_origin(hint) in (Union, types.UnionType):
+        encode, decode = _codec(next(a for a in get_args(hint) if a is not type(None)))
+        if encode is _same and decode is _same:
+            return _same, _same
+        return (
+            lambda v: None if v is None else encode(v),
+            lambda v: None if v is None else decode(v),
+        )
+    if hint is datetime:
+        return to_micros, from_micros
+    if hint is bool:
+        return int, bool
+    if hint in (str, int, float) or get_origin(hint) is Literal:
+        return _same, _same
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return str, hint
+    return to_json, TypeAdapter[Any](cast(Any, hint)).validate_json
+
+
+class Table(Generic[T]):
+    """One noun's table: its columns in the order of the dataclass's fields."""
+
+    def __init__(self, name: str, noun: type[T], *, key: str = "id") -> None:
+        hints = get_type_hints(noun)
+        self.name = name
+        self.noun = noun
+        self.key = key
+        self.fields = [f.name for f in fields(noun)]  # pyright: ignore[reportArgumentType]
+        codecs = {field: _codec(hints[field]) for field in self.fields}
+        self._encode = {field: codec[0] for field, codec in codecs.items()}
+        self._decode = [codecs[field][1] for field in self.fields]
+        self.columns = ", ".join(self.fields)
+        marks = ", ".join(f":{f}" for f in self.fields)
+        self._insert = f"insert into {name} ({self.columns}) values ({marks})"
+        self._by_key = f"select {self.columns} from {name} where {key} = :key"
+
+    def insert(self, tx: Tx, thing: T) -> T:
+        tx.run(self._insert, **{f: e(getattr(thing, f)) for f, e in self._encode.items()})
+        return thing
+
+    def load(self, row: Sequence[Any]) -> T:
+        values = zip(self.fields, self._decode, row, strict=True)
+        return self.noun(**{name: decode(value) for name, decode, value in values})
+
+    def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
+        row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)
+        return None if row is None else self.load(row)
+
+    def get(self, tx: Tx, key: str, *, lock: bool = False) -> T:
+        """The row, or `NotFound`. Locked, nobody else changes it before this transaction ends."""
+        found = self.find(tx, key, lock=lock)
+        if found is None:
+            raise NotFound(self.noun.__name__.lower(), key)
+        return found
+
+    def select(self, tx: Tx, where: str, **values: Any) -> list[T]:
+        sql = f"select {self.columns} from {self.name} where {where}"
+        return [self.load(row) for row in tx.all(sql, **values)]
+
+    def update(self, tx: Tx, key: str, **changes: Any) -> int:
+        """Set these fields of one row; how many rows there were to set (0 or 1)."""
+        sets = ", ".join(f"{f} = :{f}" for f in changes)
+        sql = f"update {self.name} set {sets} where {self.key} = :_key"
+        return tx.run(sql, _key=key, **{f: self._encode[f](v) for f, v in changes.items()})

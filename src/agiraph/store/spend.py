@@ -1,0 +1,97 @@
+"""Spend, as rows: what is held for a call under way, and sums of what calls have cost."""
+
+from dataclasses import dataclass
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import AgentId, NodeId, TeamId
+from agiraph.domain.work import Usage
+from agiraph.store.rows import Table
+from agiraph.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    node_id: NodeId
+    agent_id: AgentId
+    purpose: str
+    model: str
+    team_id: TeamId
+    calls: int
+    lost: int
+    """Calls begun before a crash and paid for, though their answer never arrived."""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    usd: float
+    unpriced: int
+    """Calls whose price nobody knows."""
+
+
+SPEND = Table("spend", Spend, key="node_id")
+_RESERVE = (
+    "update threads set reserved_tokens = :tokens, reserved_usd = :usd, reserved_for = :what"
+    " where id = :id"
+)
+_ADD = (
+    "insert into spend (node_id, agent_id, purpose, model, team_id, calls, lost,"
+    " input_tokens, output_tokens, cached_tokens, usd, unpriced)"
+    " values (:node_id, :agent_id, :purpose, :model, :team_id, :calls, :lost,"
+    " :input_tokens, :output_tokens, :cached_tokens, :usd, :unpriced)"
+    " on conflict (node_id, agent_id, purpose, model) do update set"
+    " calls = spend.calls + excluded.calls, lost = spend.lost + excluded.lost,"
+    " input_tokens = spend.input_tokens + excluded.input_tokens,"
+    " output_tokens = spend.output_tokens + excluded.output_tokens,"
+    " cached_tokens = spend.cached_tokens + excluded.cached_tokens,"
+    " usd = spend.usd + excluded.usd, unpriced = spend.unpriced + excluded.unpriced"
+)
+
+
+def reserve(tx: Tx, lease: Lease, *, model: str, tokens: int, usd: float) -> None:
+    """Hold what the next call may cost, before it is made."""
+    tx.run(_RESERVE, id=lease.thread_id, tokens=tokens, usd=usd, what=model)
+
+
+def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
+    """Replace what was held by what the call did cost."""
+    tx.run(_RESERVE, id=lease.thread_id, tokens=0, usd=0.0, what=None)
+    _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=0)
+
+
+def lose(tx: Tx, lease: Lease) -> bool:
+    """Charge what a dead runner had held: the call may have been made. False if none was held."""
+    row = tx.one(
+        "select reserved_tokens, reserved_usd, reserved_for from threads where id = :id",
+        id=lease.thread_id,
+    )
+    if row is None or row[2] is None:
+        return False
+    tx.run(_RESERVE, id=lease.thread_id, tokens=0, usd=0.0, what=None)
+    usage = Usage(input_tokens=row[0], usd=row[1])
+    _add(tx, lease, purpose="work", model=row[2], usage=usage, lost=1)
+    return True
+
+
+def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: int) -> None:
+    tx.run(
+        _ADD,
+        node_id=lease.node_id,
+        agent_id=lease.agent_id,
+        purpose=purpose,
+        model=model,
+        team_id=lease.team_id,
+        calls=1 - lost,
+        lost=lost,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        usd=usage.usd or 0.0,
+        unpriced=int(usage.usd is None),
+    )
+
+
+def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
+    return SPEND.select(tx, "team_id = :team_id order by node_id, purpose", team_id=team_id)
+
+
+def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:
+    return SPEND.select(tx, "node_id = :node_id order by purpose", node_id=node_id)

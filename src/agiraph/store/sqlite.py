@@ -1,0 +1,268 @@
+"""SQLite: one writer thread that commits what is queued back to back, with one fsync a group."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.errors import (
+    AgiraphError,
+    StoreDamaged,
+    StoreFull,
+    StoreLocked,
+    StoreUnavailable,
+)
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.time import Clock
+from agiraph.faultpoints import fault
+from agiraph.store import events, migrate
+from agiraph.store.database import P, R, Verb
+from agiraph.store.tx import Aftermath, Row
+
+GROUP = 256
+BUSY_SECONDS = 5.0
+PAGE_BYTES = 2048
+"""A commit writes whole pages; a turn is small. Half of SQLite's default halves what it costs."""
+CHECKED_BYTES = 256 * 2**20
+"""Databases up to this size are checked whole when opened."""
+
+_compiled: dict[str, str] = {}
+
+
+def _dialect(sql: str) -> str:
+    if sql not in _compiled:
+        _compiled[sql] = sql.replace("{for_update}", "")
+    return _compiled[sql]
+
+
+def _is_surroundings(error: sqlite3.Error) -> bool:
+    """Whether the disk, a lock or the file is at fault, and not the statement."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    return not name.startswith(("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH"))
+
+
+def _explained(error: sqlite3.Error, path: Path) -> AgiraphError:
+    """SQLite's error as one that says who must do what."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name == "SQLITE_FULL":
+        return StoreFull(f"No room left for {path}: free some disk space; work goes on by itself.")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreLocked(f"Another program holds {path}: close it; work goes on by itself.")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return StoreDamaged(
+            f"{path} is damaged ({error}). Nothing was written to it. "
+            "Put a backup in its place, or move it away to start anew."
+        )
+    return StoreUnavailable(f"{path}: {error}")
+
+
+class SqliteTx:
+    def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
+        self.now = now
+        self.aftermath = Aftermath()
+        self._emitted: list[tuple[TeamId, EventType, dict[str, Any]]] = []
+        self._execute = connection.execute
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        return self._execute(_dialect(sql), values).rowcount
+
+    def one(self, sql: str, /, **values: Any) -> Row | None:
+        return self._execute(_dialect(sql), values).fetchone()
+
+    def all(self, sql: str, /, **values: Any) -> list[Row]:
+        return self._execute(_dialect(sql), values).fetchall()
+
+    def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
+        self._emitted.append((team_id, type, data))
+
+    def wake(self, agent_id: AgentId) -> None:
+        self.aftermath.wakes.append(agent_id)
+
+    def cancel(self, agent_id: AgentId) -> None:
+        self.aftermath.cancels.append(agent_id)
+
+    def alarm(self) -> None:
+        self.aftermath.alarm = True
+
+    def number(self) -> None:
+        """Give the emitted events their numbers; the last thing a transaction does."""
+        for team_id, type, data in self._emitted:
+            seq = events.head(self, team_id) + 1
+            event = Event(team_id=team_id, seq=seq, type=type, at=self.now, data=data)
+            events.append(self, event)
+            self.aftermath.events.append(event)
+
+
+@dataclass(slots=True)
+class _Job:
+    verb: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+    aftermath: Aftermath | None = None
+
+    @property
+    def name(self) -> str:
+        return self.verb.__name__
+
+
+class SqliteStore:
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self.clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[Callable[[Aftermath], None]] = []
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._connection = self._open()
+        self._readers = ThreadPoolExecutor(2, "agiraph-read")
+        self._reading = threading.local()
+        self._writer = threading.Thread(target=self._serve, name="agiraph-write", daemon=True)
+        self._writer.start()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+
+    def _open(self) -> sqlite3.Connection:
+        """A connection to a database that is whole, at rest and of today's shape."""
+        try:
+            connection = self._connect()
+            connection.execute(f"pragma page_size = {PAGE_BYTES}")
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma foreign_keys = on")
+            connection.execute("pragma cache_size = -16000")
+            connection.execute("pragma wal_autocheckpoint = 4000")
+            self._check(connection)
+            connection.execute("begin immediate")
+            current = connection.execute("pragma user_version").fetchone()[0]
+            if current > migrate.newest():
+                raise StoreDamaged(
+                    f"{self.path} was written by a newer agiraph (schema {current}, this one "
+                    f"knows {migrate.newest()}). Upgrade agiraph; nothing was changed."
+                )
+            migrate.upgrade(
+                connection.execute,
+                current=current,
+                clustered="without rowid",
+                record=lambda version: connection.execute(f"pragma user_version = {version}"),
+            )
+            connection.execute("commit")
+        except sqlite3.Error as error:
+            raise _explained(error, self.path) from error
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        if self.path.stat().st_size > CHECKED_BYTES:
+            return
+        [verdict] = connection.execute("pragma quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise StoreDamaged(
+                f"{self.path} is damaged ({verdict}). Nothing was written to it. "
+                "Put a backup in its place, or move it away to start anew."
+            )
+
+    async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        future = self._loop.create_future()
+        self._jobs.put(_Job(verb, args, kwargs, future))
+        return await future
+
+    async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        def run() -> R:
+            connection = getattr(self._reading, "connection", None)
+            if connection is None:
+                connection = self._reading.connection = self._connect()
+                connection.execute("pragma query_only = on")
+            tx = SqliteTx(connection, self.clock.now())
+            connection.execute("begin")
+            try:
+                return query(tx, *args, **kwargs)
+            except sqlite3.Error as error:
+                raise _explained(error, self.path) from error
+            finally:
+                connection.execute("rollback")
+
+        return await self._loop.run_in_executor(self._readers, run)
+
+    def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        self._jobs.put(None)
+        await self._loop.run_in_executor(None, self._writer.join)
+        self._readers.shutdown()
+        self._connection.close()
+
+    def _serve(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            group = [first]
+            while len(group) < GROUP and not self._jobs.empty():
+                job = self._jobs.get()
+                if job is None:
+                    self._jobs.put(None)
+                    break
+                group.append(job)
+            self._commit(group)
+            self._loop.call_soon_threadsafe(self._acknowledge, group)
+
+    def _commit(self, group: list[_Job]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("begin immediate")
+            for job in group:
+                self._perform(job, alone=len(group) == 1)
+            if connection.in_transaction:
+                connection.execute("commit")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            for job in group:
+                job.error = job.error or _explained(error, self.path)
+        for job in group:
+            fault(f"db:after:{job.name}")
+
+    def _perform(self, job: _Job, *, alone: bool) -> None:
+        """Run one verb; what it did is undone, and only that, if it raises."""
+        connection = self._connection
+        fault(f"db:before:{job.name}")
+        tx = SqliteTx(connection, self.clock.now())
+        if not alone:
+            connection.execute("savepoint verb")
+        try:
+            job.result = job.verb(tx, *job.args, **job.kwargs)
+            tx.number()
+            job.aftermath = tx.aftermath
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error) and _is_surroundings(error):
+                raise  # the disk or the lock: nobody in this group gets through
+            job.error = error
+            connection.execute("rollback" if alone else "rollback to verb")
+        if not alone:
+            connection.execute("release verb")
+        fault(f"db:in:{job.name}")
+
+    def _acknowledge(self, group: list[_Job]) -> None:
+        for job in group:
+            if job.future.cancelled():
+                pass
+            elif job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.result)
+            if job.error is None and job.aftermath is not None:
+                for listener in self._listeners:
+                    listener(job.aftermath)

@@ -1,0 +1,54 @@
+"""Teams and agents, as rows."""
+
+from agiraph.domain.errors import NotFound
+from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.people import Agent, Team
+from agiraph.domain.triggers import Trigger
+from agiraph.store.rows import Table
+from agiraph.store.tx import Tx
+
+TEAMS = Table("teams", Team)
+AGENTS = Table("agents", Agent)
+TRIGGERS = Table("triggers", Trigger)
+
+
+def members(tx: Tx, team_id: TeamId) -> list[Agent]:
+    """The agents of a team, coordinator first, then as they were hired."""
+    order = "case role when 'coordinator' then 0 else 1 end, id"
+    where = f"team_id = :team_id and retired_at is null order by {order}"
+    return AGENTS.select(tx, where, team_id=team_id)
+
+
+def by_name(tx: Tx, team_id: TeamId, name: str) -> Agent:
+    """The member of that name (any case), that id, or that role."""
+    everyone = members(tx, team_id)
+    wanted = name.strip().lower()
+    for key in ("name", "id", "role"):
+        for agent in everyone:
+            if getattr(agent, key).lower() == wanted:
+                return agent
+    known = ", ".join(a.name for a in everyone)
+    raise NotFound("teammate", name, known=f"On this team: {known}; and 'human'.")
+
+
+def find(tx: Tx, name_or_id: str) -> Team:
+    """The team of that id, or the newest of that name."""
+    where = "id = :name or name = :name order by created_at desc limit 1"
+    found = TEAMS.select(tx, where, name=name_or_id)
+    if not found:
+        raise NotFound("team", name_or_id, known="`agiraph teams` lists them.")
+    return found[0]
+
+
+def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
+    where = "created_at > :after order by created_at limit :limit"
+    return TEAMS.select(tx, where, after=after, limit=limit)
+
+
+def triggers(tx: Tx, team_id: TeamId) -> list[Trigger]:
+    return TRIGGERS.select(tx, "team_id = :team_id order by created_at", team_id=team_id)
+
+
+def lock(tx: Tx, agent_id: AgentId) -> Agent:
+    """Hold the agent's row: who hands it work, mail or an end waits for the other."""
+    return AGENTS.get(tx, agent_id, lock=True)

@@ -1,0 +1,49 @@
+"""Tx: what a verb may do inside its transaction, the same on both databases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.ids import AgentId, TeamId
+
+Row = Sequence[Any]
+
+
+@dataclass(slots=True)
+class Aftermath:
+    """What the rest of the process should know once the transaction is durable."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    wakes: list[AgentId] = field(default_factory=list[AgentId])
+    cancels: list[AgentId] = field(default_factory=list[AgentId])
+    alarm: bool = False
+
+
+class Tx(Protocol):
+    now: datetime
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Change rows; how many were changed."""
+        ...
+
+    def one(self, sql: str, /, **values: Any) -> Row | None: ...
+
+    def all(self, sql: str, /, **values: Any) -> list[Row]: ...
+
+    def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
+        """Say what this transaction changes; numbered last, committed with it."""
+        ...
+
+    def wake(self, agent_id: AgentId) -> None:
+        """Somebody should look at this agent's queue once this is committed."""
+        ...
+
+    def cancel(self, agent_id: AgentId) -> None:
+        """Whoever runs this agent should stop what it is doing now."""
+        ...
+
+    def alarm(self) -> None:
+        """A due time was written; the nearest one may have changed."""
+        ...

@@ -1,0 +1,79 @@
+"""Waits and timers, as rows: what is parked, on what, and when time alone will wake it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.store.rows import Table, from_micros, to_micros
+from agiraph.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """An open call (or, without a call, a whole node) and what it waits for."""
+
+    waiting_on: str
+    node_id: NodeId
+    thread_id: ThreadId
+    call_id: str
+    reason: str
+    created_at: datetime
+
+
+WAITS = Table("waits", Wait, key="waiting_on")
+
+
+def open(tx: Tx, lease: Lease, *, call_id: str, waiting_on: str, reason: str) -> None:
+    wait = Wait(
+        waiting_on=waiting_on,
+        node_id=lease.node_id,
+        thread_id=lease.thread_id,
+        call_id=call_id,
+        reason=reason,
+        created_at=tx.now,
+    )
+    WAITS.insert(tx, wait)
+
+
+def of_node(tx: Tx, node_id: NodeId) -> list[Wait]:
+    return WAITS.select(tx, "node_id = :id order by created_at, call_id", id=node_id)
+
+
+def take(tx: Tx, waiting_on: str) -> Sequence[Wait]:
+    """Everything that waited for this, waiting no longer."""
+    found = WAITS.select(tx, "waiting_on = :on order by created_at", on=waiting_on)
+    if found:
+        tx.run("delete from waits where waiting_on = :on", on=waiting_on)
+    return found
+
+
+def drop(tx: Tx, node_id: NodeId) -> None:
+    tx.run("delete from waits where node_id = :id", id=node_id)
+
+
+def set_timer(tx: Tx, timer_id: str, due_at: datetime) -> None:
+    tx.run(
+        "insert into timers (id, due_at, created_at) values (:id, :due, :now)",
+        id=timer_id,
+        due=to_micros(due_at),
+        now=to_micros(tx.now),
+    )
+    tx.alarm()
+
+
+def next_due(tx: Tx) -> datetime | None:
+    row = tx.one("select min(due_at) from timers")
+    return None if row is None or row[0] is None else from_micros(row[0])
+
+
+def ring(tx: Tx, timer_id: str) -> bool:
+    """Take a timer whose time has come; False if it is gone or not due."""
+    sql = "delete from timers where id = :id and due_at <= :now"
+    return tx.run(sql, id=timer_id, now=to_micros(tx.now)) == 1
+
+
+def due(tx: Tx, *, limit: int = 100) -> list[str]:
+    sql = "select id from timers where due_at <= :now order by due_at limit :limit"
+    return [row[0] for row in tx.all(sql, now=to_micros(tx.now), limit=limit)]

@@ -1,0 +1,96 @@
+"""Scripted: a model that says what a test wrote down for it, in process and without a wire."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.work import Usage
+from agiraph.faultpoints import fault
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.testing.script import Says
+
+
+class PowerCut(BaseException):
+    """The plug is pulled. A BaseException, so that nothing gets to tidy up."""
+
+
+class ScriptExhausted(AssertionError):
+    """The model was asked more often than the test foresaw."""
+
+
+Line = Says | BaseException | Callable[[Request], "Says | BaseException"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the model was shown: the turns as they were then."""
+
+    system: str
+    turns: tuple[Turn, ...]
+    tools: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ScriptedModel:
+    name: str
+    lines: list[Line]
+    requests: list[Asked] = field(default_factory=list[Asked])
+    gate: asyncio.Event | None = None
+    """If set, every reply waits for it: for tests of what happens meanwhile."""
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        self.requests.append(
+            Asked(
+                system=request.transcript.system,
+                turns=tuple(request.transcript.spoken()),
+                tools=tuple(t.name for t in request.tools),
+            )
+        )
+        if self.gate is not None:
+            await self.gate.wait()
+        if not self.lines:
+            raise ScriptExhausted(f"{self.name} has no line for request {len(self.requests)}.")
+        line = self.lines.pop(0)
+        said = line if isinstance(line, (Says, BaseException)) else line(request)
+        if isinstance(said, BaseException):
+            raise said
+        if on_delta is not None and said.text:
+            on_delta(said.text)
+        return as_reply(said)
+
+    @property
+    def heard(self) -> str:
+        """The last thing the model was shown."""
+        return self.requests[-1].turns[-1].text
+
+
+@dataclass(slots=True)
+class ReactiveModel:
+    """A model that is a function of what it is shown, so that it picks up after any crash."""
+
+    name: str
+    react: Callable[[Request], Says]
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        fault("fx:before:llm")
+        said = self.react(request)
+        fault("fx:after:llm")
+        if on_delta is not None and said.text:
+            on_delta(said.text)
+        return as_reply(said)
+
+
+def as_reply(said: Says) -> Reply:
+    return Reply(
+        text=said.text,
+        calls=tuple(
+            ToolCall(id=c.id or "", name=c.name, arguments=c.arguments, malformed=c.raw)
+            for c in said.calls
+        ),
+        usage=Usage(
+            input_tokens=said.input_tokens,
+            output_tokens=said.output_tokens,
+            cached_tokens=said.cached_tokens,
+        ),
+    )

@@ -1,0 +1,238 @@
+"""Sweep: a real SIGKILL at every fault point of a scenario, and what must hold afterwards.
+
+Each life is a forked process. The first dies at point k; what it leaves on the disk is checked as
+others would see it; a second life must finish the work; a third must find nothing to do.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from agiraph import faultpoints
+
+Live = Callable[[Path], Coroutine[Any, Any, None]]
+"""One life of the scenario in this folder: begins it, or goes on from whatever it finds."""
+
+Check = Callable[[Path], Iterable[str]]
+"""What is wrong with the state in this folder, in sentences; nothing, if all is well."""
+
+LIFE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    name: str
+    live: Live
+    at_kill: Check
+    after_recovery: Check
+    fingerprint: Callable[[Path], str]
+    """What a restart with nothing to do must leave as it was."""
+    arm: Callable[[], object] = field(default=lambda: None)
+    """Called first in every life: plants a bug, in tests of the sweep itself."""
+
+
+@dataclass(slots=True)
+class Report:
+    scenario: str
+    points: list[str] = field(default_factory=list[str])
+    kills: int = 0
+    violations: list[str] = field(default_factory=list[str])
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.scenario}: {self.kills} kills at {len(self.points)} points, "
+            f"{len(self.violations)} violations, {self.seconds:.1f} s"
+        )
+
+
+def folder_for_sweeps() -> Path:
+    """Memory, where there is some: a process's death is the same there, and the sweep is faster."""
+    shared = Path("/dev/shm")
+    parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix="agiraph-sweep-", dir=parent))
+
+
+class Sweep:
+    """Runs a scenario over and over, each time with its end at another point."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.report = Report(scenario.name)
+
+    def count(self) -> int:
+        """Run the scenario once unharmed; how many fault points it passes."""
+        root = folder_for_sweeps()
+        try:
+            log = root / "points"
+            code = self._life(root / "home", _counting(log))
+            self.report.points = log.read_text().splitlines() if log.exists() else []
+            problems = [] if code == 0 else [f"a clean run ends with {code}"]
+            problems += self.scenario.after_recovery(root / "home")
+            self.report.violations += [f"clean run: {p}" for p in problems]
+            return len(self.report.points)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def run(self, *, until_caught: bool = False, every: int = 1) -> Report:
+        """Kill at every point, or every so many; shared among the cores.
+
+        Until caught: in mixed order, and no further than the first violation.
+        """
+        started = time.monotonic()
+        total = self.count()
+        if not self.report.violations:
+            deaths = [(k,) for k in range(1, total + 1, every)]
+            if until_caught:
+                random.Random(total).shuffle(deaths)
+            self._each(deaths, until_caught=until_caught)
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def run_pairs(self, *, every: int = 1) -> Report:
+        """Kill in the first life and again in the one that recovers from it."""
+        started = time.monotonic()
+        total = self.count()
+        pairs = [(k, j) for k in range(1, total + 1) for j in range(1, total + 1)]
+        self._each(pairs[::every])
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def _each(self, deaths: list[tuple[int, ...]], *, until_caught: bool = False) -> None:
+        workers = min(os.cpu_count() or 1, len(deaths)) or 1
+        shares = [deaths[i::workers] for i in range(workers)]
+        caught = multiprocessing.Event()
+        readers = [
+            _in_child(lambda share=share: self._share(share, caught if until_caught else None))
+            for share in shares
+        ]
+        for reader in readers:
+            with os.fdopen(reader) as lines:
+                for line in lines:
+                    kind, _, text = line.rstrip("\n").partition(" ")
+                    if kind == "kill":
+                        self.report.kills += 1
+                    elif kind == "bad":
+                        self.report.violations.append(text)
+            with suppress(ChildProcessError):
+                os.waitpid(-1, 0)
+
+    def _share(self, deaths: list[tuple[int, ...]], caught: Event | None) -> Iterable[str]:
+        for death in deaths:
+            if caught is not None and caught.is_set():
+                return
+            for problem in self._one(death):
+                yield "bad " + problem.replace("\n", " ⏎ ")
+                if caught is not None:
+                    caught.set()
+            yield "kill"
+
+    def _one(self, death: tuple[int, ...]) -> Iterable[str]:
+        root = folder_for_sweeps()
+        home = root / "home"
+        where = ", then ".join(self._named(k) for k in death)
+        try:
+            for k in death:
+                code = self._life(home, _killing(k))
+                if code not in (0, -signal.SIGKILL):
+                    yield f"{where}: the life that was to be killed ended with {code}"
+                shutil.copytree(home, root / "seen", symlinks=True, dirs_exist_ok=False)
+                yield from (
+                    f"{where}: at the kill: {p}" for p in self.scenario.at_kill(root / "seen")
+                )
+                shutil.rmtree(root / "seen")
+            code = self._life(home, None)
+            if code != 0:
+                yield f"{where}: recovery ended with {code}"
+            yield from (f"{where}: {p}" for p in self.scenario.after_recovery(home))
+            before = self.scenario.fingerprint(home)
+            code = self._life(home, None)
+            if code != 0 or self.scenario.fingerprint(home) != before:
+                yield f"{where}: an idle restart ended with {code} or changed something"
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _named(self, k: int) -> str:
+        points = self.report.points
+        return f"{self.scenario.name} #{k} {points[k - 1] if k <= len(points) else 'later'}"
+
+    def _life(self, home: Path, hook: Callable[[str], None] | None) -> int:
+        """Fork, live, and say how it ended: an exit code, or minus the signal."""
+        home.mkdir(parents=True, exist_ok=True)
+        child = os.fork()
+        if child == 0:
+            os._exit(self._in_life(home, hook))
+        deadline = time.monotonic() + LIFE_SECONDS
+        handle = os.pidfd_open(child)
+        try:
+            if not select.select([handle], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return 999  # it hung
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        finally:
+            os.close(handle)
+
+    def _in_life(self, home: Path, hook: Callable[[str], None] | None) -> int:
+        try:
+            self.scenario.arm()
+            faultpoints.armed = hook
+            asyncio.run(self.scenario.live(home))
+        except BaseException:
+            traceback.print_exc(file=sys.stderr)
+            return 1
+        return 0
+
+
+def _counting(log: Path) -> Callable[[str], None]:
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def note(point: str) -> None:
+        os.write(file, f"{point}\n".encode())
+
+    return note
+
+
+def _killing(k: int) -> Callable[[str], None]:
+    passed = 0
+
+    def count(_: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == k:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
+
+
+def _in_child(work: Callable[[], Iterable[str]]) -> int:
+    """Do the work in a process of its own; the file descriptor its lines can be read from."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        code = 0
+        try:
+            with os.fdopen(writer, "w") as lines:
+                for line in work():
+                    lines.write(line + "\n")
+                    lines.flush()
+        except BaseException:
+            traceback.print_exc(file=sys.stderr)
+            code = 1
+        os._exit(code)
+    os.close(writer)
+    return reader

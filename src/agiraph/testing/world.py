@@ -1,0 +1,140 @@
+"""World: a whole runtime in a folder of its own, with scripted models and a clock you turn."""
+
+from pathlib import Path
+from typing import Any
+
+from agiraph.app import Runtime
+from agiraph.domain.chat import Thread, Turn
+from agiraph.domain.events import Event
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.domain.messages import Decision, Message
+from agiraph.domain.time import Clock
+from agiraph.domain.work import WorkNode
+from agiraph.providers.base import Model
+from agiraph.providers.registry import Keys, Registry
+from agiraph.services import journal, mail, teams
+from agiraph.services.teams import Founded
+from agiraph.store import events, messages, nodes, threads
+from agiraph.store.nodes import NODES
+from agiraph.testing.clock import ManualClock
+from agiraph.testing.scripted import Line, ScriptedModel
+from agiraph.tools.base import Tool
+
+
+class World:
+    """Open it, script its models, found a team, settle, and look at what came of it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        database_url: str = "",
+        clock: Clock | None = None,
+        keys: Keys | None = None,
+        tools: tuple[Tool, ...] = (),
+    ) -> None:
+        self.path = path
+        self.clock: Any = clock or ManualClock()
+        self._url = database_url or f"sqlite:///{path / 'agiraph.db'}"
+        self._keys = keys or Keys()
+        self._tools = tools
+        self._models: dict[str, Model] = {}
+        self.runtime: Runtime
+
+    async def __aenter__(self) -> "World":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin, or begin again: a new runtime on whatever the last one left."""
+        registry = Registry(self._keys, self.clock)
+        registry.add("scripted", self._scripted)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.runtime = await Runtime.open(
+            self.path,
+            database_url=self._url,
+            keys=self._keys,
+            clock=self.clock,
+            tools=self._tools,
+            registry=registry,
+        )
+        await self.runtime.engine.start()
+
+    async def stop(self) -> None:
+        await self.runtime.close()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    def script(self, name: str, *lines: Line) -> ScriptedModel:
+        """A model that answers to `scripted/NAME` with these lines."""
+        model = ScriptedModel(f"scripted/{name}", list(lines))
+        self._models[name] = model
+        return model
+
+    def model(self, name: str, model: Model) -> None:
+        """Let any model answer to `scripted/NAME`."""
+        self._models[name] = model
+
+    def _scripted(self, name: str) -> Model:
+        return self._models[name]
+
+    @property
+    def store(self) -> Any:
+        return self.runtime.store
+
+    async def found(self, goal: str, *, model: str = "scripted/ada", **more: Any) -> Founded:
+        """A team of one, at work on the goal."""
+        return await self.store.write(teams.found, goal=goal, model=model, **more)
+
+    async def settle(self) -> None:
+        """Let everything run that can run."""
+        await self.runtime.engine.idle()
+
+    async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
+        return await self.store.write(
+            mail.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
+        )
+
+    async def answer(
+        self, question: Message | MessageId, text: str = "", *, decision: Decision | None = None
+    ) -> None:
+        identity = question.id if isinstance(question, Message) else question
+        await self.store.write(journal.answer_question, identity, text, decision=decision)
+
+    async def board(self, team_id: TeamId) -> list[WorkNode]:
+        return await self.store.read(nodes.board, team_id)
+
+    async def node(self, node_id: NodeId) -> WorkNode:
+        return await self.store.read(NODES.get, node_id)
+
+    async def questions(self, team_id: TeamId) -> list[Message]:
+        return await self.store.read(messages.open_questions, team_id)
+
+    async def inbox(self) -> list[Message]:
+        return await self.store.read(messages.inbox)
+
+    async def thread(self, node_id: NodeId) -> Thread:
+        found = await self.store.read(threads.of_node, node_id)
+        assert found is not None
+        return found
+
+    async def turns(self, node_id: NodeId) -> list[Turn]:
+        thread = await self.thread(node_id)
+        return await self.store.read(threads.turns, ThreadId(thread.id))
+
+    async def events(self, team_id: TeamId, *, after: int = 0) -> list[Event]:
+        return await self.store.read(events.after, team_id, after, limit=100_000)
+
+    def published(self, node: WorkNode) -> dict[str, str]:
+        """What a node published, by file name."""
+        folder = self.path / "teams" / node.team_id / "nodes" / node.id / "published"
+        return {
+            str(file.relative_to(folder)): file.read_text()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file() and file.name != "_manifest.json"
+        }

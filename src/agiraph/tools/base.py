@@ -1,0 +1,135 @@
+"""Tools: a function a model may call, with what a crash in its middle would mean.
+
+The schema comes from the signature, the description from the docstring, the guidance from the
+decorator: one place, so that nothing drifts.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from agiraph.domain.chat import ToolCall, ToolSpec
+from agiraph.domain.errors import Refused
+from agiraph.domain.outcomes import Answer
+from agiraph.tools.context import RunContext
+
+Effect = Literal["transaction", "repeatable", "once"]
+"""transaction: its rows commit with its answer, so it happens once. repeatable: run again.
+once: never run again by the runtime; the model is told that it may or may not have happened."""
+
+Known = dict[str, Any]
+"""What is written down before a `once` tool acts, to find out later what became of it."""
+
+AnyTool = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    spec: ToolSpec
+    effect: Effect
+    act: AnyTool
+    """`def act(tx, ctx, …)` of a transaction tool, `async def act(ctx, …)` of the others."""
+    arguments: type[BaseModel]
+    foresee: Callable[..., Known] | None = None
+    """What to write down with the intent, from the context and the call's arguments."""
+    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None
+    """What became of a call that a crash cut off; None if that cannot be known."""
+    polls: bool = False
+    """Asking again is its point, so it is no sign of going in circles."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def read(self, call: ToolCall) -> dict[str, Any]:
+        """The call's arguments as the function wants them, or `Refused` with what is wrong."""
+        if call.malformed is not None:
+            raise Refused(
+                f"The arguments of {self.name} were not a JSON object but: "
+                f"{call.malformed[:200]!r}. {self._usage()}"
+            )
+        try:
+            given = self.arguments.model_validate(call.arguments)
+        except ValidationError as error:
+            raise Refused(f"{self.name}: {_faults(error)}. {self._usage()}") from error
+        return {name: getattr(given, name) for name in type(given).model_fields}
+
+    def _usage(self) -> str:
+        shown = [
+            name if field.is_required() else f"{name} (optional)"
+            for name, field in self.arguments.model_fields.items()
+        ]
+        return f"It takes: {', '.join(shown) or 'nothing'}."
+
+
+def _faults(error: ValidationError) -> str:
+    said: list[str] = []
+    for fault in error.errors(include_url=False):
+        where = ".".join(str(part) for part in fault["loc"])
+        match fault["type"]:
+            case "missing":
+                said.append(f"{where!r} is missing")
+            case "extra_forbidden":
+                said.append(f"there is no argument {where!r}")
+            case _:
+                said.append(f"{where!r} is wrong ({fault['msg']})")
+    return "; ".join(said)
+
+
+def tool(
+    *,
+    effect: Effect = "once",
+    guidance: str = "",
+    polls: bool = False,
+    foresee: Callable[..., Known] | None = None,
+    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None,
+) -> Callable[[AnyTool], Tool]:
+    """Make a tool of a function."""
+
+    def make(act: AnyTool) -> Tool:
+        leading = 2 if effect == "transaction" else 1
+        arguments = _arguments(act, leading)
+        spec = ToolSpec(
+            name=act.__name__,
+            description=inspect.getdoc(act) or "",
+            schema=_schema(arguments),
+            guidance=inspect.cleandoc(guidance),
+        )
+        return Tool(
+            spec=spec,
+            effect=effect,
+            act=act,
+            arguments=arguments,
+            foresee=foresee,
+            resolve=resolve,
+            polls=polls,
+        )
+
+    return make
+
+
+def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
+    hints = inspect.get_annotations(act, eval_str=True)
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(act).parameters.values())[leading:]:
+        empty = parameter.default is inspect.Parameter.empty
+        fields[parameter.name] = (hints[parameter.name], ... if empty else parameter.default)
+    config = ConfigDict(extra="forbid")
+    return create_model(act.__name__, __config__=config, **fields)
+
+
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema without the titles pydantic adds, which cost tokens and say nothing."""
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, dict):
+            items = cast(dict[str, Any], part).items()
+            return {k: plain(v) for k, v in items if not (k == "title" and isinstance(v, str))}
+        if isinstance(part, list):
+            return [plain(v) for v in cast(list[Any], part)]
+        return part
+
+    return plain(arguments.model_json_schema())

@@ -1,0 +1,140 @@
+"""File tools: reading and writing within the agent's scope."""
+
+import asyncio
+import hashlib
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Refused
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.tools.base import Known, tool
+from agiraph.tools.context import RunContext
+
+PAGE = 16 * 1024
+"""How much of a file a model is shown at once; it may page on."""
+LIMIT = 4 * 2**20
+
+Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a team path")]
+
+
+def _read(ctx: RunContext, path: str) -> bytes:
+    folder, name = ctx.scope.resolve(path, "r")
+    with folder:
+        return folder.read(name, limit=LIMIT)
+
+
+def _write(ctx: RunContext, path: str, data: bytes) -> None:
+    if len(data) > LIMIT:
+        raise Refused(f"A file written in one call holds {LIMIT // 2**20} MiB; split it.")
+    folder, name = ctx.scope.resolve(path, "w")
+    with folder:
+        folder.write(name, data)
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    Plain names are in your scratch/ folder. You may also read _spec.md, what other nodes
+    published (nodes/<id>/published/…) and your own desk (agents/<you>/…).
+    Long files come in pages: ask again with the offset you are told.
+    """,
+)
+async def read_file(ctx: RunContext, path: Path, offset: int = 0) -> Answer:
+    """Read a text file."""
+
+    def page() -> str:
+        folder, name = ctx.scope.resolve(path, "r")
+        with folder:
+            data = folder.read(name, offset=max(0, offset), limit=PAGE + 1)
+        text = data[:PAGE].decode(errors="replace")
+        if len(data) > PAGE:
+            text += f"\n… there is more: read_file({path!r}, offset={max(0, offset) + PAGE})"
+        return text or "(empty)"
+
+    return Done(await asyncio.to_thread(page))
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    Writes the whole file; folders are made as needed. Write findings down as you get them: what
+    is only in your conversation may be forgotten, and only what is in scratch/ gets published.
+    """,
+)
+async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
+    """Write a text file, replacing what was there."""
+    data = content.encode()
+    await asyncio.to_thread(_write, ctx, path, data)
+    return Done(f"Wrote {path} ({len(data)} bytes).")
+
+
+def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
+    """The file before and after; or `Refused` if it is not clear what to change."""
+    before = _read(ctx, path)
+    found = before.decode(errors="replace").count(old)
+    if found != 1:
+        raise Refused(
+            f"{old[:80]!r} stands {found} times in {path}; give a piece that stands there once."
+        )
+    return before, before.replace(old.encode(), new.encode(), 1)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _foresee_edit(ctx: RunContext, path: str, old: str, new: str) -> Known:
+    before, after = _edited(ctx, path, old, new)
+    return {"before": _hash(before), "after": _hash(after)}
+
+
+async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
+    """A crash came in between: the file itself tells whether the change was made."""
+    path = call.arguments["path"]
+    now = _hash(await asyncio.to_thread(_read, ctx, path))
+    if now == known.get("after"):
+        return Done(f"Edited {path}.")
+    if now == known.get("before"):
+        return await edit_file.act(ctx, **call.arguments)
+    return None
+
+
+@tool(
+    effect="once",
+    foresee=_foresee_edit,
+    resolve=_resolve_edit,
+    guidance="""
+    Replaces one piece of a file by another. The old piece must stand in the file exactly once,
+    to the letter; take enough of its surroundings with it.
+    """,
+)
+async def edit_file(
+    ctx: RunContext, path: Path, old: Annotated[str, Field(min_length=1)], new: str
+) -> Answer:
+    """Replace one piece of a text file."""
+
+    def change() -> None:
+        _, after = _edited(ctx, path, old, new)
+        _write(ctx, path, after)
+
+    await asyncio.to_thread(change)
+    return Done(f"Edited {path}.")
+
+
+@tool(effect="repeatable")
+async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
+    """List the files of a folder."""
+
+    def listing() -> str:
+        folder, name = ctx.scope.resolve(path, "r")
+        with folder:
+            entries = folder.list(name)
+        lines = [
+            f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}  {entry.size} bytes"
+            for entry in entries
+        ]
+        return "\n".join(lines) or "(empty)"
+
+    return Done(await asyncio.to_thread(listing))

@@ -1,0 +1,78 @@
+"""Shell tool: commands, supervised, with what they did on disk even if we die meanwhile."""
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.home import commands
+from agiraph.home.commands import CommandResult
+from agiraph.tools.base import Known, tool
+from agiraph.tools.context import RunContext
+
+LONGEST = 3600
+
+
+def _spool_name(ctx: RunContext, call_id: str) -> str:
+    return f"{ctx.lease.thread_id}-{call_id}"
+
+
+def shown(result: CommandResult) -> Answer:
+    """A result the way a model reads it: how it ended first, then what it said."""
+    match result.ended:
+        case "exited":
+            # No time for short ones: the same outcome should read the same.
+            took = f", {result.seconds:.0f} s" if result.seconds >= 10 else ""
+            how = f"[exit code {result.exit_code}{took}]"
+        case "timed_out":
+            how = f"[ended after {result.seconds:.0f} s: it ran out of time]"
+        case "cancelled":
+            how = f"[cancelled after {result.seconds:.1f} s]"
+        case "interrupted":
+            how = (
+                f"[interrupted after {result.seconds:.1f} s: the runtime was cut off and the "
+                "command with it. It may have done part of its work; look before you repeat it.]"
+            )
+    return Done(f"{how}\n{result.output}".rstrip(), failed=result.exit_code != 0)
+
+
+async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
+    """What became of a command that was running when the runtime died: its spool knows."""
+    spool = ctx.home.spool(_spool_name(ctx, call.id))
+    result = await asyncio.to_thread(commands.resolve, spool)
+    if result is None:
+        return Done(
+            "The runtime was cut off before this command began. It did not run; call it again "
+            "if you still want it.",
+            failed=True,
+        )
+    return shown(result)
+
+
+@tool(
+    effect="once",
+    resolve=_resolve,
+    guidance="""
+    Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
+    fails again if nothing changes. Chain with && so that later steps do not run on broken ones.
+    What a command leaves running is ended with it. Long output is shown by its head and tail;
+    the whole of it is kept in a file whose name you are told.
+    """,
+)
+async def bash(
+    ctx: RunContext,
+    command: Annotated[str, Field(min_length=1)],
+    timeout: Annotated[int, Field(ge=1, le=LONGEST, description="Seconds")] = 120,
+) -> Answer:
+    """Run a shell command."""
+    node = ctx.home.node_path(ctx.team.id, ctx.node.id)
+    result = await commands.run(
+        ctx.home.spool(_spool_name(ctx, ctx.calling)),
+        command=command,
+        cwd=node / "scratch",
+        timeout=timeout,
+        env=commands.child_environment(node),
+    )
+    return shown(result)

@@ -1,0 +1,65 @@
+"""Work tools: saying where one stands, and handing in."""
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done, Finished
+from agiraph.domain.work import StopReason
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+
+Summary = Annotated[
+    str, Field(min_length=1, description="What was done and what came of it, for whoever asked")
+]
+
+
+async def _hand_in(ctx: RunContext, summary: str, reason: StopReason) -> Answer:
+    folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
+    manifest = await asyncio.to_thread(folder.publish, summary)
+    files = ", ".join(sorted(manifest)) or "no files"
+    return Done(f"Published: {files}.", Finished(summary, reason, manifest))
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    Hand in your work on this node. Everything in scratch/ is published as it is then, for good:
+    others can read it, nobody can change it, and the node is done. Check your files first.
+    Write the summary for someone who has not seen your thread: what you found or made, which
+    files hold it, what is missing or uncertain.
+    """,
+)
+async def publish(ctx: RunContext, summary: Summary) -> Answer:
+    """Publish what is in scratch/ and end this node with a summary."""
+    return await _hand_in(ctx, summary, StopReason.PUBLISHED)
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    Call this when the goal is reached, and only then. It publishes your scratch/ and ends the
+    team's work. If the goal cannot be reached, say so plainly in the summary: what was tried,
+    what stands in the way, what would help.
+    """,
+)
+async def finish(ctx: RunContext, summary: Summary) -> Answer:
+    """Declare the team's goal reached, with the answer or a summary of the result."""
+    return await _hand_in(ctx, summary, StopReason.FINISHED)
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Note where you stand after a part of the work: what is done, what comes next. It is shown to
+    people who watch, and it is what a successor starts from if you have to stop.
+    """,
+)
+def checkpoint(tx: Tx, ctx: RunContext, summary: Summary) -> Answer:
+    """Record progress without ending the work."""
+    NODES.update(tx, ctx.node.id, checkpoint=summary)
+    tx.emit(ctx.team.id, "node.checkpoint", node_id=ctx.node.id, summary=summary)
+    return Done("Noted.")

@@ -1,0 +1,127 @@
+"""What all tests share: worlds on both databases, a PostgreSQL of our own, and slow ones apart."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from agiraph.runtime.clustered import install
+from agiraph.store.postgres import upgrade
+from agiraph.testing import World
+
+_sweeps: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run what takes minutes to hours")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long runs to `make faults`."""
+    if config.getoption("--long"):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture
+def sweep_log() -> list[str]:
+    """Lines for the end of the report: how many kills, how long."""
+    return _sweeps
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if _sweeps:
+        terminalreporter.section("crash sweeps")
+        for line in _sweeps:
+            terminalreporter.write_line(line)
+
+
+class Server:
+    """A PostgreSQL on a loopback port, with its own data folder, gone when the tests are."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._databases = 0
+
+    def _run(self, program: str, *arguments: str) -> None:
+        found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
+        path = str(found[-1]) if found else program
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        command = [*(as_user if os.geteuid() == 0 else []), path, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        if not (self.data / "db").exists():
+            arguments = ("-A", "trust", "-U", "agiraph", "--no-sync", "-E", "UTF8")
+            self._run("initdb", "-D", str(self.data / "db"), *arguments)
+        options = (
+            f"-p {self.port} -h 127.0.0.1 -k {self.data}"
+            " -c fsync=off -c max_connections=200 -c shared_buffers=32MB"
+        )
+        log = str(self.data / "log")
+        self._run("pg_ctl", "-D", str(self.data / "db"), "-l", log, "-w", "-o", options, "start")
+
+    def stop(self, how: str = "immediate") -> None:
+        self._run("pg_ctl", "-D", str(self.data / "db"), "-w", "-m", how, "stop")
+
+    def url(self, database: str) -> str:
+        return f"postgresql://agiraph@127.0.0.1:{self.port}/{database}"
+
+    def fresh(self) -> str:
+        """The address of a new database with today's tables."""
+        self._databases += 1
+        name = f"t{self._databases}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"create database {name} template agiraph_template".encode())
+        return self.url(name)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    data = Path(tempfile.mkdtemp(prefix="agiraph-pg-"))
+    if os.geteuid() == 0:
+        shutil.chown(data, "postgres", "postgres")
+    server = Server(data)
+    server.start()
+    try:
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            connection.execute("create database agiraph_template")
+        template = server.url("agiraph_template")
+        upgrade(template)
+        import asyncio
+
+        asyncio.run(install(template))
+        yield server
+    finally:
+        with contextlib.suppress(AssertionError):
+            server.stop()
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh database, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'agiraph.db'}"
+    return request.getfixturevalue("postgres").fresh()
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    """A whole runtime, once on each database."""
+    async with World(tmp_path / "home", database_url=database_url) as opened:
+        yield opened

@@ -1,0 +1,243 @@
+"""Invariants: what must hold at the moment of a kill, and after the recovery from it."""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.home.layout import Home
+
+WHOLE_FILES = {"half and whole", "half or whole", "the draft\n"}
+"""Every content a scenario ever writes under a final name."""
+
+
+class Ledger:
+    """What happened outside the database, written down where no crash of ours can reach it."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home.parent / "ledger"
+
+    def note(self, kind: str, what: str = "") -> None:
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(file, f"{kind} {what}\n".encode())
+        os.close(file)
+
+    def all(self, kind: str) -> list[str]:
+        if not self.path.exists():
+            return []
+        lines = self.path.read_text().splitlines()
+        return [line.partition(" ")[2] for line in lines if line.partition(" ")[0] == kind]
+
+
+def _database(home: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(home / "agiraph.db")
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def at_kill(home: Path) -> Iterator[str]:
+    """What others can see at any moment: I1, I3, I7, I8, I15, I16."""
+    if not (home / "agiraph.db").exists():
+        if Ledger(home).all("acknowledged"):
+            yield "I1: something was acknowledged and there is no database"
+        return
+    with closing(_database(home)) as db:
+        [verdict] = db.execute("pragma integrity_check").fetchone()
+        if verdict != "ok":
+            yield f"I15: {verdict}"
+        if not db.execute("select 1 from sqlite_master where name = 'nodes'").fetchone():
+            if Ledger(home).all("acknowledged"):
+                yield "I1: something was acknowledged and there are no tables"
+            return
+        yield from _acknowledged(db, home)
+        yield from _dense(db)
+        yield from _published(db, home)
+        yield from _ends_together(db)
+    yield from _whole_files(home)
+
+
+def after_recovery(home: Path) -> Iterator[str]:
+    """What must have come of it in the end: the rest of I1 to I16."""
+    yield from at_kill(home)
+    with closing(_database(home)) as db:
+        yield from _ended(db)
+        yield from _answered_calls(db)
+        yield from _messages_once(db)
+        yield from _effects(db, home)
+        yield from _money(db, home)
+    yield from _processes(home)
+    yield from _leftovers(home)
+
+
+def fingerprint(home: Path) -> str:
+    """Everything a restart with nothing to do must leave as it was (I13)."""
+    digest = hashlib.sha256()
+    with closing(_database(home)) as db:
+        tables = [r[0] for r in db.execute("select name from sqlite_master where type = 'table'")]
+        for table in sorted(tables):
+            for row in db.execute(f"select * from {table}"):
+                digest.update(repr(tuple(row)).encode())
+    for file in sorted((home / "teams").rglob("*")):
+        if file.is_file():
+            digest.update(str(file.relative_to(home)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _acknowledged(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    for line in Ledger(home).all("acknowledged"):
+        table, _, identity = line.partition(" ")
+        column = "in_reply_to" if table == "answers" else "id"
+        table = "messages" if table == "answers" else table
+        if not db.execute(f"select 1 from {table} where {column} = ?", (identity,)).fetchone():
+            yield f"I1: {line} was acknowledged and is gone"
+
+
+def _dense(db: sqlite3.Connection) -> Iterator[str]:
+    for name, owner in (("turns", "thread_id"), ("events", "team_id")):
+        for row in db.execute(
+            f"select {owner} as o, min(seq) as a, max(seq) as b, count(*) as n"
+            f" from {name} group by {owner}"
+        ):
+            if (row["a"], row["b"]) != (1, row["n"]):
+                yield f"I3/I16: {name} of {row['o']} run {row['a']}..{row['b']}, {row['n']} of them"
+
+
+def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    for row in db.execute("select id, team_id, status, manifest from nodes"):
+        folder = home / "teams" / row["team_id"] / "nodes" / row["id"]
+        if (folder / "published").exists():
+            node = Home.open(home).team(TeamId(row["team_id"])).node(NodeId(row["id"]))
+            yield from (f"I7: {problem}" for problem in node.verify())
+            on_disk = dict(node.manifest().files)
+            if row["status"] == "completed" and json.loads(row["manifest"]) != on_disk:
+                yield f"I7: the manifest of {row['id']} is not what was published"
+        elif row["status"] == "completed":
+            yield f"I7: {row['id']} is completed and has published nothing"
+
+
+def _ends_together(db: sqlite3.Connection) -> Iterator[str]:
+    """A call that ends a node is answered in the transaction that ends it."""
+    for row in db.execute(
+        "select n.id, n.status from turns t join nodes n on n.id = t.node_id"
+        " where t.role = 'tool' and t.text like 'Published: %' and n.status <> 'completed'"
+    ):
+        yield f"{row['id']} was handed in and is {row['status']}"
+
+
+def _whole_files(home: Path) -> Iterator[str]:
+    for file in home.glob("teams/*/nodes/*/scratch/draft.md"):
+        if file.read_text() not in WHOLE_FILES:
+            yield f"I8: {file.name} is torn: {file.read_text()!r}"
+
+
+def _ended(db: sqlite3.Connection) -> Iterator[str]:
+    for row in db.execute("select id, status, stop_reason, waiting_reason from nodes"):
+        if row["status"] not in ("completed", "failed", "cancelled"):
+            yield f"{row['id']} is left {row['status']}: {row['waiting_reason']}"
+        elif row["status"] != "completed":
+            yield f"{row['id']} {row['status']}: {row['stop_reason']}"
+    for row in db.execute("select * from waits"):
+        yield f"a wait is left: {dict(row)}"
+
+
+def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
+    answers = Counter(
+        (r["thread_id"], r["ref"]) for r in db.execute("select * from turns where role = 'tool'")
+    )
+    for row in db.execute("select thread_id, calls from turns where role = 'assistant'"):
+        for call in json.loads(row["calls"]):
+            if answers[row["thread_id"], call["id"]] != 1:
+                yield f"I4: {call['name']} has {answers[row['thread_id'], call['id']]} answers"
+
+
+def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
+    """I2, I6, I11: every message once, in order, and every answer at its question."""
+    texts = Counter(
+        (r["recipient"], r["kind"], r["text"]) for r in db.execute("select * from messages")
+    )
+    yield from (f"I6: {key} was sent {n} times" for key, n in texts.items() if n != 1)
+    heard = [
+        r["ref"] for r in db.execute("select ref from turns where ref like 'msg_%' order by seq")
+    ]
+    yield from (f"I2: {ref} was heard {n} times" for ref, n in Counter(heard).items() if n != 1)
+    if heard != sorted(heard):
+        yield f"I2: heard out of order: {heard}"
+    for row in db.execute("select * from messages where kind = 'message' and sender = 'human'"):
+        task = db.execute("select 1 from nodes where task like ?", (f"%{row['text']}%",)).fetchone()
+        asked = db.execute(
+            "select 1 from turns where text like ?", (f"%{row['text']}%",)
+        ).fetchone()
+        if row["seen_at"] is None or not (task or asked):
+            yield f"I2: {row['text']!r} was never heard"
+    for row in db.execute(
+        "select q.text as question, a.text as answer from messages q"
+        " join messages a on a.in_reply_to = q.id where q.kind = 'question'"
+    ):
+        if row["answer"] != f"answer to {row['question']}":
+            yield f"I11: {row['question']!r} got {row['answer']!r}"
+    for row in db.execute("select t.text from turns t where t.text like 'answer to %'"):
+        if not db.execute(
+            "select 1 from messages where text = ? and kind = 'answer'", (row["text"],)
+        ).fetchone():
+            yield f"I11: {row['text']!r} in a thread, and in no answer"
+
+
+def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    """I5: a command ran at most once for each time it was asked for, and if it says so, it did."""
+    ran = Counter(Ledger(home).all("effect"))
+    asked: Counter[str] = Counter()
+    said: Counter[str] = Counter()
+    for row in db.execute("select * from turns where role = 'assistant'"):
+        for call in json.loads(row["calls"]):
+            if call["name"] != "bash":
+                continue
+            token = call["arguments"]["command"].split("effect ")[1].split("'")[0].strip()
+            asked[token] += 1
+            answer = db.execute(
+                "select text from turns where role = 'tool' and thread_id = ? and ref = ?",
+                (row["thread_id"], call["id"]),
+            ).fetchone()
+            said[token] += answer is not None and answer["text"].startswith("[exit code 0]")
+    for token in asked | ran:
+        if ran[token] > asked[token]:
+            yield f"I5: {token} was asked for {asked[token]} times and ran {ran[token]} times"
+        if said[token] > ran[token]:
+            yield f"I5: {token} is said to have run {said[token]} times and ran {ran[token]}"
+
+
+def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    """I12: every call to a model is paid for, and a crash repeats at most one."""
+    made = len(Ledger(home).all("llm"))
+    crashes = max(0, len(Ledger(home).all("life")) - 1)
+    [turns] = db.execute("select count(*) from turns where role = 'assistant'").fetchone()
+    [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
+    if paid < made:
+        yield f"I12: {made} calls were made and {paid} paid for"
+    if made > turns + crashes:
+        yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
+    for row in db.execute("select id from threads where reserved_for is not null"):
+        yield f"I12: money is still held for {row['id']}"
+
+
+def _processes(home: Path) -> Iterator[str]:
+    """I14: no process of ours outlives its owner."""
+    marker = str(home).encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if marker in line:
+                yield f"I14: process {entry.name} is left: {line!r}"
+
+
+def _leftovers(home: Path) -> Iterator[str]:
+    for file in home.glob("teams/*/nodes/*/*"):
+        if file.name not in ("_spec.md", "_refs.json", "scratch", "published"):
+            yield f"{file.name} is left in a node's folder"

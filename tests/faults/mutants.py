@@ -1,0 +1,214 @@
+"""Mutants: bugs planted on purpose. Each passes a clean run; the sweep must catch every one."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
+from agiraph.domain.ids import MessageId
+from agiraph.domain.outcomes import Done, Finished
+from agiraph.faultpoints import fault
+from agiraph.home import beneath
+from agiraph.home.node_folder import NodeFolder
+from agiraph.runtime.calls import Caller
+from agiraph.runtime.loop import Loop
+from agiraph.services import journal, mail, work
+from agiraph.store import messages, spend, threads
+from agiraph.store.sqlite import SqliteStore
+from agiraph.store.tx import Tx
+from agiraph.tools.base import Tool
+from agiraph.tools.context import RunContext
+
+
+def silent_rerun() -> None:
+    """A command that was begun is run again as if nothing had happened."""
+    Transcript.intent = lambda self, call_id: None  # type: ignore[method-assign]
+    from agiraph.tools import shell
+
+    original = shell._spool_name
+    shell._spool_name = lambda ctx, call_id: f"{original(ctx, call_id)}-{os.getpid()}"
+
+
+def late_intent() -> None:
+    """The intent is written after the command instead of before it."""
+    call = Caller._call
+
+    async def late(self: Caller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
+        if tool.effect != "once" or ctx.transcript.intent(made.id):
+            return await call(self, ctx, tool, made)
+        done = await tool.act(ctx, **tool.read(made))
+        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, made, {}))
+        return await self._record(ctx, made, done)
+
+    Caller._call = late  # type: ignore[method-assign]
+    from agiraph.tools import shell
+
+    original = shell._spool_name
+    shell._spool_name = lambda ctx, call_id: f"{original(ctx, call_id)}-{os.getpid()}"
+
+
+def split_send() -> None:
+    """A message and the answer of the call that sent it commit one after the other."""
+    call = Caller._call
+
+    async def split(self: Caller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
+        if tool.name != "send_message":
+            return await call(self, ctx, tool, made)
+
+        def send(tx: Tx) -> Any:
+            return tool.act(tx, ctx, **tool.read(made))
+
+        return await self._record(ctx, made, await ctx.store.write(send))
+
+    Caller._call = split  # type: ignore[method-assign]
+
+
+def inplace_write() -> None:
+    """A file is written where it stands, in two pieces."""
+
+    def write(self: beneath.Folder, rel: str, data: bytes) -> None:
+        with self._parent(tuple(rel.split("/")), create=True) as parent:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            file = os.open(rel.split("/")[-1], flags, 0o600, dir_fd=parent)
+            os.write(file, data[: len(data) // 2])
+            fault("fx:in:write")
+            os.write(file, data[len(data) // 2 :])
+            os.close(file)
+
+    beneath.Folder.write = write  # type: ignore[method-assign]
+
+
+def move_publish() -> None:
+    """Files are published one after the other, under everybody's eyes."""
+
+    def publish(self: NodeFolder, summary: str, partial: bool = False) -> dict[str, str]:
+        before = (
+            self._published_before() if self.folder.exists("published/_manifest.json") else None
+        )
+        if before is not None:
+            return before.files
+        if self.folder.exists("published"):
+            self.folder.remove("published")
+        manifest = self._stage(summary, partial)
+        stage = next(e.name for e in self.folder.list() if "stage" in e.name)
+        self.folder.sub("published", create=True).close()
+        for entry in self.folder.sub(stage).walk():
+            name = entry.name
+            self.folder.sub("/".join(["published", *name.split("/")[:-1]]), create=True).close()
+            self.folder.rename(f"{stage}/{name}", f"published/{name}")
+            fault("fx:staged:publish")
+        self.folder.remove(stage)
+        return manifest.files
+
+    NodeFolder.publish = publish  # type: ignore[method-assign]
+
+
+def split_answer() -> None:
+    """A question is closed in one transaction, and its asker told in the next."""
+    write = SqliteStore.write
+
+    async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
+        if verb is not journal.answer_question:
+            return await write(self, verb, *args, **kwargs)
+        question_id: MessageId = args[0]
+        question = await write(
+            self, mail.close, question_id, args[1], decision=kwargs.get("decision")
+        )
+        if question.kind == "question":
+            return await write(self, work.settle, f"answer:{question_id}", args[1])
+        return await write(self, work.settle, f"approval:{question_id}", None)
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def split_end() -> None:
+    """The answer of the call that ends a node and the node's end commit one after the other."""
+    record = Caller._record
+
+    async def split(self: Caller, ctx: RunContext, call: ToolCall, answer: Any) -> Any:
+        if not (isinstance(answer, Done) and answer.outcome is not None):
+            return await record(self, ctx, call, answer)
+        await record(self, ctx, call, Done(answer.text))
+
+        def end(tx: Tx, lease: Lease, outcome: Finished) -> None:
+            journal._end(tx, lease, outcome)
+
+        await ctx.store.write(end, ctx.lease, answer.outcome)
+        return answer
+
+    Caller._record = split  # type: ignore[method-assign]
+
+
+def popped_mail() -> None:
+    """Messages are taken out of the mailbox in one transaction and written down in the next."""
+    catch_up = Loop.catch_up
+
+    async def split(self: Loop, ctx: RunContext, *extra: Any) -> None:
+        def pop(tx: Tx) -> list[Any]:
+            unseen = messages.unseen(tx, ctx.agent.id)
+            messages.mark_seen(tx, [m.id for m in unseen])
+            return [(str(m.id), mail.as_heard(tx, m)) for m in unseen]
+
+        popped = await ctx.store.write(pop)
+        notices = [journal.Notice(ref, text) for ref, text in popped]
+        if notices:
+            heard = await ctx.store.write(journal.catch_up, ctx.lease, notices=notices)
+            ctx.heard(*heard.turns)
+        await catch_up(self, ctx, *extra)
+
+    Loop.catch_up = split  # type: ignore[method-assign]
+
+
+def unpaid_losses() -> None:
+    """A call that a crash cut off is not charged."""
+    spend.lose = lambda tx, lease: False
+
+
+def split_reply() -> None:
+    """A reply and what it cost commit one after the other."""
+    think = Loop.think
+    settle = spend.settle
+
+    async def split(self: Loop, ctx: RunContext, specs: Any) -> Turn:
+        spend.settle = lambda tx, lease, **_: None
+        turn = await think(self, ctx, specs)
+
+        def pay(tx: Tx) -> None:
+            settle(tx, ctx.lease, purpose="work", model=turn.model or "", usage=turn.usage)
+
+        await ctx.store.write(pay)
+        return turn
+
+    Loop.think = split  # type: ignore[method-assign]
+    spend.lose = lambda tx, lease: bool(
+        tx.run("update threads set reserved_for = null where id = :id", id=lease.thread_id)
+    )
+
+
+def reused_seq() -> None:
+    """After a restart a thread is numbered from the start of the run again."""
+    append = threads.append
+    first: dict[str, int] = {}
+
+    def renumbered(tx: Tx, *, thread_id: Any, seq: int, **turn: Any) -> Turn:
+        base = first.setdefault(thread_id, seq)
+        gap = 1 if base > 1 else 0  # only a thread that was taken up again is hit
+        return append(tx, thread_id=thread_id, seq=seq + gap, **turn)
+
+    threads.append = renumbered  # type: ignore[assignment]
+
+
+ALL: dict[str, tuple[Callable[[], None], str]] = {
+    "silent_rerun": (silent_rerun, "effects"),
+    "late_intent": (late_intent, "effects"),
+    "split_send": (split_send, "effects"),
+    "inplace_write": (inplace_write, "effects"),
+    "move_publish": (move_publish, "publishing"),
+    "split_answer": (split_answer, "questions"),
+    "split_end": (split_end, "plain"),
+    "popped_mail": (popped_mail, "messages"),
+    "unpaid_losses": (unpaid_losses, "plain"),
+    "split_reply": (split_reply, "plain"),
+    "reused_seq": (reused_seq, "plain"),
+}
+"""Each with the scenario that must bring it to light."""

@@ -1,0 +1,250 @@
+"""Scenarios for the crash sweep: each life goes on from whatever the last one left."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agiraph.domain.people import Rule
+from agiraph.providers.base import Request
+from agiraph.services import board, teams
+from agiraph.services.teams import Founded
+from agiraph.store import teams as rows
+from agiraph.store.tx import Tx
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ReactiveModel
+from agiraph.testing.sweep import Scenario
+from tests.faults.invariants import Ledger, after_recovery, at_kill, fingerprint
+
+React = Callable[[Request], Says]
+
+
+def step(request: Request) -> int:
+    """How many replies the thread has: where the script stands."""
+    return sum(turn.role == "assistant" for turn in request.transcript.turns)
+
+
+def _command(home: Path, token: str) -> str:
+    return f"echo 'effect {token}' >> {home.parent / 'ledger'}"
+
+
+def _counted(home: Path, react: React) -> ReactiveModel:
+    def counted(request: Request) -> Says:
+        Ledger(home).note("llm", str(step(request)))
+        return react(request)
+
+    return ReactiveModel("scripted/ada", counted)
+
+
+async def _world(home: Path, react: React) -> World:
+    Ledger(home).note("life")
+    world = World(home)
+    world.model("ada", _counted(home, react))
+    await world.start()
+    return world
+
+
+async def _team(world: World, **more: object) -> Founded | None:
+    """The scenario's team, founded in whichever life gets to it first."""
+    found = await world.store.read(rows.every)
+    if found:
+        return None
+    founded = await world.found("Do the work", **more)
+    Ledger(world.path).note("acknowledged", f"teams {founded.team.id}")
+    return founded
+
+
+async def _answer_all(world: World) -> None:
+    for team in await world.store.read(rows.every):
+        for question in await world.questions(team.id):
+            if question.kind == "approval":
+                await world.answer(question, decision="approve")
+            else:
+                await world.answer(question, f"answer to {question.text}")
+            Ledger(world.path).note("acknowledged", f"answers {question.id}")
+
+
+# ---- a plain run ---------------------------------------------------------------------------
+
+
+async def plain(home: Path) -> None:
+    def react(request: Request) -> Says:
+        match step(request):
+            case 0:
+                return says("First.", call("write_file", path="draft.md", content="half and whole"))
+            case 1:
+                return says(call("checkpoint", summary="half way"))
+            case _:
+                return says(call("finish", summary="done"))
+
+    world = await _world(home, react)
+    await _team(world)
+    await world.settle()
+    await world.stop()
+
+
+# ---- tools of each effect ------------------------------------------------------------------
+
+
+async def effects(home: Path) -> None:
+    def react(request: Request) -> Says:
+        match step(request):
+            case 0:
+                return says(
+                    call("write_file", path="draft.md", content="half and whole"),
+                    call("send_message", to="human", content="I have begun"),
+                    call("bash", command=_command(home, "one")),
+                )
+            case 1:
+                return says(
+                    call("edit_file", path="draft.md", old="and", new="or"),
+                    call("bash", command=_command(home, "two")),
+                    call("send_message", to="human", content="Almost there"),
+                )
+            case 2:
+                return says(call("read_file", path="draft.md"), call("check_messages"))
+            case _:
+                return says(call("finish", summary="done"))
+
+    world = await _world(home, react)
+    await _team(world)
+    await world.settle()
+    await world.stop()
+
+
+# ---- questions, answered later -------------------------------------------------------------
+
+
+async def questions(home: Path) -> None:
+    def react(request: Request) -> Says:
+        match step(request):
+            case 0:
+                return says(
+                    call("ask_human", question="which database"),
+                    call("ask_human", question="which colour"),
+                )
+            case 1:
+                return says(call("ask_human", question="anything else"))
+            case _:
+                return says(call("finish", summary="done"))
+
+    world = await _world(home, react)
+    await _team(world)
+    await world.settle()
+    for _ in range(2):
+        await _answer_all(world)
+        await world.settle()
+    await world.stop()
+
+
+# ---- a worker publishes a tree of files ----------------------------------------------------
+
+
+async def publishing(home: Path) -> None:
+    def react(request: Request) -> Says:
+        match step(request):
+            case 0:
+                return says(
+                    call("write_file", path="draft.md", content="the draft\n"),
+                    call("write_file", path="data/one.csv", content="1,2\n" * 100),
+                    call("write_file", path="data/deep/two.csv", content="3,4\n" * 100),
+                )
+            case _:
+                return says(call("publish", summary="three files"))
+
+    def employ(tx: Tx) -> str:
+        founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False)
+        worker = teams.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
+        board.create(
+            tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id
+        )
+        return founded.team.id
+
+    world = await _world(home, react)
+    if not await world.store.read(rows.every):
+        team_id = await world.store.write(employ)
+        Ledger(home).note("acknowledged", f"teams {team_id}")
+    await world.settle()
+    await world.stop()
+
+
+# ---- refused calls, an approval ------------------------------------------------------------
+
+
+async def refusals(home: Path) -> None:
+    def react(request: Request) -> Says:
+        match step(request):
+            case 0:
+                return says(
+                    call("no_such_tool", x=1),
+                    call("write_file", path="../../escape.md", content="no"),
+                    call("write_file", path="draft.md"),
+                    call("send_message", to="nobody", content="hello?"),
+                )
+            case 1:
+                return says(
+                    call("bash", command=_command(home, "denied") + " # forbidden"),
+                    call("bash", command=_command(home, "asked") + " # ask first"),
+                )
+            case _:
+                return says(call("finish", summary="done"))
+
+    rules = (
+        Rule(tool="bash", pattern="*forbidden*", action="deny"),
+        Rule(tool="bash", pattern="*ask first*", action="ask"),
+    )
+    world = await _world(home, react)
+    await _team(world, permissions=rules)
+    await world.settle()
+    await _answer_all(world)
+    await world.settle()
+    await world.stop()
+
+
+# ---- messages that come while it waits, and when it is done --------------------------------
+
+
+async def messages(home: Path) -> None:
+    def react(request: Request) -> Says:
+        if step(request) == 0 and "Do the work" in request.transcript.turns[1].text:
+            return says(call("ask_human", question="shall I"))
+        return says(call("finish", summary=f"done after {step(request)}"))
+
+    world = await _world(home, react)
+    founded = await _team(world)
+    await world.settle()
+    for number in (1, 2, 3):
+        if number == 3:
+            await _answer_all(world)
+            await world.settle()
+        await _say_once(world, number)
+        await world.settle()
+    await world.stop()
+    assert founded is None or founded.node is not None
+
+
+async def _say_once(world: World, number: int) -> None:
+    """A client that tries again after a crash, with the same key."""
+    [team] = await world.store.read(rows.every)
+    [agent] = await world.store.read(rows.members, team.id)
+    said = await world.say(agent.id, f"note {number}", team_id=team.id, client_id=f"c{number}")
+    Ledger(world.path).note("acknowledged", f"messages {said.id}")
+
+
+def scenario(name: str, live: Callable[[Path], object], arm: Callable[[], object]) -> Scenario:
+    return Scenario(
+        name=name,
+        live=live,  # pyright: ignore[reportArgumentType]
+        at_kill=at_kill,
+        after_recovery=after_recovery,
+        fingerprint=fingerprint,
+        arm=arm,
+    )
+
+
+ALL = {
+    "plain": plain,
+    "effects": effects,
+    "questions": questions,
+    "publishing": publishing,
+    "refusals": refusals,
+    "messages": messages,
+}

@@ -1,0 +1,98 @@
+"""A question is asked, and answered whenever the person gets to it."""
+
+import pytest
+
+from agiraph.domain.errors import AlreadyAnswered, NotFound
+from agiraph.domain.ids import MessageId
+from agiraph.domain.work import NodeStatus
+from agiraph.testing import World, call, says
+
+
+async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(call("ask_human", question="PostgreSQL or SQLite?", options=["PostgreSQL", "SQLite"])),
+        says(call("finish", summary="Set up PostgreSQL.")),
+    )
+    founded = await world.found("Set up a database for our project.")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [question] = await world.questions(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (
+        NodeStatus.WAITING,
+        "asked the human: PostgreSQL or SQLite?",
+    )
+    assert question.options == ("PostgreSQL", "SQLite")
+
+    await world.restart()
+    await world.answer(question, "PostgreSQL, for production")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result, goal.attempt) == (
+        NodeStatus.COMPLETED,
+        "Set up PostgreSQL.",
+        1,
+    )
+    assert ada.heard == "PostgreSQL, for production"
+
+
+async def test_two_open_questions_get_their_own_answers(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(call("ask_human", question="Which?"), call("ask_human", question="When?")),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Ask twice")
+    await world.settle()
+    which, when = await world.questions(founded.team.id)
+
+    await world.answer(when, "Tomorrow")
+    await world.settle()
+    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.WAITING]
+
+    await world.answer(which, "This one")
+    await world.settle()
+    [_, asked] = ada.requests
+    calls = {c.id: c.arguments["question"] for t in asked.turns for c in t.calls}
+    answers = {calls[t.ref]: t.text for t in asked.turns if t.role == "tool" and t.ref}
+    assert answers == {"Which?": "This one", "When?": "Tomorrow"}
+
+
+async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> None:
+    ada = world.script(
+        "ada", says(call("ask_human", question="Which?")), says(call("finish", summary="done"))
+    )
+    founded = await world.found("Ask")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "the first")
+
+    with pytest.raises(AlreadyAnswered, match="the first answer stands"):
+        await world.answer(question, "the second")
+    with pytest.raises(NotFound, match="no message 'msg_none'"):
+        await world.answer(MessageId("msg_none"), "to nobody")
+    await world.settle()
+    assert ada.heard == "the first"
+
+
+async def test_an_answer_to_someone_who_moved_on_still_counts(world: World) -> None:
+    from agiraph.services import work
+
+    ada = world.script(
+        "ada",
+        says(call("ask_human", question="Which?")),
+        says(call("finish", summary="noted")),
+    )
+    founded = await world.found("Ask")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    [goal] = await world.board(founded.team.id)
+    await world.store.write(work.cancel, goal.id)
+    await world.answer(question, "this one")
+    await world.settle()
+
+    cancelled, late = await world.board(founded.team.id)
+    assert (cancelled.status, late.status) == (NodeStatus.CANCELLED, NodeStatus.COMPLETED)
+    assert "(answering 'Which?') this one" in ada.requests[-1].turns[0].text
