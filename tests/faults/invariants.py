@@ -37,6 +37,15 @@ class Ledger:
 def _database(home: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(home / "agiraph.db")
     connection.row_factory = sqlite3.Row
+    if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
+        connection.execute(
+            "create temp view journal as select h.id as thread_id, t.place & 4294967295 as seq, t.*"
+            " from turns t join threads h on h.number = t.place >> 32"
+        )
+        connection.execute(
+            "create temp view story as select m.id as team_id, e.place & 1099511627775 as seq, e.*"
+            " from events e join teams m on m.number = e.place >> 40"
+        )
     return connection
 
 
@@ -98,7 +107,7 @@ def _acknowledged(db: sqlite3.Connection, home: Path) -> Iterator[str]:
 
 
 def _dense(db: sqlite3.Connection) -> Iterator[str]:
-    for name, owner in (("turns", "thread_id"), ("events", "team_id")):
+    for name, owner in (("journal", "thread_id"), ("story", "team_id")):
         for row in db.execute(
             f"select {owner} as o, min(seq) as a, max(seq) as b, count(*) as n"
             f" from {name} group by {owner}"
@@ -123,7 +132,7 @@ def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
 def _ends_together(db: sqlite3.Connection) -> Iterator[str]:
     """A call that ends a node is answered in the transaction that ends it."""
     for row in db.execute(
-        "select n.id, n.status from turns t join nodes n on n.id = t.node_id"
+        "select n.id, n.status from journal t join nodes n on n.id = t.node_id"
         " where t.role = 'tool' and t.text like 'Published: %' and n.status <> 'completed'"
     ):
         yield f"{row['id']} was handed in and is {row['status']}"
@@ -147,10 +156,10 @@ def _ended(db: sqlite3.Connection) -> Iterator[str]:
 
 def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
     answers = Counter(
-        (r["thread_id"], r["ref"]) for r in db.execute("select * from turns where role = 'tool'")
+        (r["thread_id"], r["ref"]) for r in db.execute("select * from journal where role = 'tool'")
     )
-    for row in db.execute("select thread_id, calls from turns where role = 'assistant'"):
-        for call in json.loads(row["calls"]):
+    for row in db.execute("select thread_id, calls from journal where role = 'assistant'"):
+        for call in json.loads(row["calls"] or "[]"):
             if answers[row["thread_id"], call["id"]] != 1:
                 yield f"I4: {call['name']} has {answers[row['thread_id'], call['id']]} answers"
 
@@ -162,7 +171,7 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
     )
     yield from (f"I6: {key} was sent {n} times" for key, n in texts.items() if n != 1)
     heard = [
-        r["ref"] for r in db.execute("select ref from turns where ref like 'msg_%' order by seq")
+        r["ref"] for r in db.execute("select ref from journal where ref like 'msg_%' order by seq")
     ]
     yield from (f"I2: {ref} was heard {n} times" for ref, n in Counter(heard).items() if n != 1)
     if heard != sorted(heard):
@@ -170,7 +179,7 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
     for row in db.execute("select * from messages where kind = 'message' and sender = 'human'"):
         task = db.execute("select 1 from nodes where task like ?", (f"%{row['text']}%",)).fetchone()
         asked = db.execute(
-            "select 1 from turns where text like ?", (f"%{row['text']}%",)
+            "select 1 from journal where text like ?", (f"%{row['text']}%",)
         ).fetchone()
         if row["seen_at"] is None or not (task or asked):
             yield f"I2: {row['text']!r} was never heard"
@@ -180,7 +189,7 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
     ):
         if row["answer"] != f"answer to {row['question']}":
             yield f"I11: {row['question']!r} got {row['answer']!r}"
-    for row in db.execute("select t.text from turns t where t.text like 'answer to %'"):
+    for row in db.execute("select t.text from journal t where t.text like 'answer to %'"):
         if not db.execute(
             "select 1 from messages where text = ? and kind = 'answer'", (row["text"],)
         ).fetchone():
@@ -192,14 +201,14 @@ def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
     ran = Counter(Ledger(home).all("effect"))
     asked: Counter[str] = Counter()
     said: Counter[str] = Counter()
-    for row in db.execute("select * from turns where role = 'assistant'"):
-        for call in json.loads(row["calls"]):
+    for row in db.execute("select * from journal where role = 'assistant'"):
+        for call in json.loads(row["calls"] or "[]"):
             if call["name"] != "bash":
                 continue
             token = call["arguments"]["command"].split("effect ")[1].split("'")[0].strip()
             asked[token] += 1
             answer = db.execute(
-                "select text from turns where role = 'tool' and thread_id = ? and ref = ?",
+                "select text from journal where role = 'tool' and thread_id = ? and ref = ?",
                 (row["thread_id"], call["id"]),
             ).fetchone()
             said[token] += answer is not None and answer["text"].startswith("[exit code 0]")
@@ -214,14 +223,15 @@ def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
     """I12: every call to a model is paid for, and a crash repeats at most one."""
     made = len(Ledger(home).all("llm"))
     crashes = max(0, len(Ledger(home).all("life")) - 1)
-    [turns] = db.execute("select count(*) from turns where role = 'assistant'").fetchone()
+    [turns] = db.execute("select count(*) from journal where role = 'assistant'").fetchone()
     [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
     if paid < made:
         yield f"I12: {made} calls were made and {paid} paid for"
     if made > turns + crashes:
         yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
-    for row in db.execute("select id from threads where reserved_for is not null"):
-        yield f"I12: money is still held for {row['id']}"
+    for row in db.execute("select thread_id, max(seq), role, ref from journal group by thread_id"):
+        if row["role"] == "intent":
+            yield f"I12: money is still held for {row['thread_id']}"
 
 
 def _processes(home: Path) -> Iterator[str]:

@@ -128,7 +128,7 @@ def split_end() -> None:
     async def split(self: Caller, ctx: RunContext, call: ToolCall, answer: Any) -> Any:
         if not (isinstance(answer, Done) and answer.outcome is not None):
             return await record(self, ctx, call, answer)
-        await record(self, ctx, call, Done(answer.text))
+        await ctx.store.write(journal.answer, ctx.lease, [(call, Done(answer.text))])
 
         def end(tx: Tx, lease: Lease, outcome: Finished) -> None:
             journal._end(tx, lease, outcome)
@@ -161,7 +161,7 @@ def popped_mail() -> None:
 
 def unpaid_losses() -> None:
     """A call that a crash cut off is not charged."""
-    spend.lose = lambda tx, lease: False
+    spend.lose = lambda tx, lease, **_: None
 
 
 def split_reply() -> None:
@@ -180,22 +180,20 @@ def split_reply() -> None:
         return turn
 
     Loop.think = split  # type: ignore[method-assign]
-    spend.lose = lambda tx, lease: bool(
-        tx.run("update threads set reserved_for = null where id = :id", id=lease.thread_id)
-    )
 
 
-def reused_seq() -> None:
-    """After a restart a thread is numbered from the start of the run again."""
-    append = threads.append
-    first: dict[str, int] = {}
+def skipped_place() -> None:
+    """A thread that was taken up again leaves out a number."""
+    hold = threads.hold
+    seen: set[str] = set()
 
-    def renumbered(tx: Tx, *, thread_id: Any, seq: int, **turn: Any) -> Turn:
-        base = first.setdefault(thread_id, seq)
-        gap = 1 if base > 1 else 0  # only a thread that was taken up again is hit
-        return append(tx, thread_id=thread_id, seq=seq + gap, **turn)
+    def gapped(tx: Tx, lease: Lease) -> threads.Page:
+        page = hold(tx, lease)
+        fresh = lease.thread_id not in seen and page.head > 0
+        seen.add(lease.thread_id)
+        return page._replace(head=page.head + 1) if fresh else page
 
-    threads.append = renumbered  # type: ignore[assignment]
+    threads.hold = gapped
 
 
 ALL: dict[str, tuple[Callable[[], None], str]] = {
@@ -209,6 +207,6 @@ ALL: dict[str, tuple[Callable[[], None], str]] = {
     "popped_mail": (popped_mail, "messages"),
     "unpaid_losses": (unpaid_losses, "plain"),
     "split_reply": (split_reply, "plain"),
-    "reused_seq": (reused_seq, "plain"),
+    "skipped_place": (skipped_place, "plain"),
 }
 """Each with the scenario that must bring it to light."""

@@ -9,7 +9,11 @@ from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Usage
 
 Role = Literal["system", "user", "assistant", "tool", "intent"]
-"""Who speaks. An intent is for the journal alone: a call that must not be made twice was begun."""
+"""Who speaks. An intent is for the journal alone: a call was begun that costs money, or that must
+not be made twice."""
+
+THINKING = "thinking"
+"""What an intent to ask the model is about; it carries what was held for the call."""
 
 ThreadKind = Literal["work", "reply"]
 
@@ -34,6 +38,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A picture or a file that goes with a turn; its bytes inline, never a link to fetch."""
+
+    name: str
+    media_type: str
+    data: str
+    """Base64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """One agent on one node (or one reply). Closed when done, never destroyed."""
 
@@ -47,9 +61,6 @@ class Thread:
     epoch: int = 0
     """Raised by every claim; an append that carries an older one is refused."""
     claimed_seq: int = 0
-    reserved_tokens: int = 0
-    reserved_usd: float = 0.0
-    reserved_for: str | None = None
     closed_at: datetime | None = None
 
 
@@ -66,6 +77,7 @@ class Turn:
     ref: str | None = None
     """What a turn is about: the call it answers or begins, the notice or message it carries."""
     calls: tuple[ToolCall, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     """What only one vendor understands and wants back: signed thinking, for one."""
     model: str | None = None
@@ -121,6 +133,11 @@ class Transcript:
         return self.turns[0].text if self.turns and self.turns[0].role == "system" else ""
 
     @property
+    def last_spoken(self) -> Turn:
+        """The newest turn that is not the journal's own."""
+        return next(t for t in reversed(self.turns) if t.role != "intent")
+
+    @property
     def last_reply(self) -> Turn | None:
         return next((t for t in reversed(self.turns) if t.role == "assistant"), None)
 
@@ -131,12 +148,13 @@ class Transcript:
 
     def named_apart(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         """The calls with ids no other call of this thread has; some servers repeat theirs."""
-        taken = set(self._called)
+        taken: set[str] = set()
         apart: list[ToolCall] = []
         for call in calls:
-            name, number = call.id or f"call_{len(taken) + 1}", 2
-            while name in taken:
-                name, number = f"{call.id}_{number}", number + 1
+            stem = call.id or "call"
+            name, number = stem, len(self._called) + 1
+            while not call.id or name in taken or name in self._called:
+                name, number, call = f"{stem}_{number}", number + 1, replace(call, id=stem)
             taken.add(name)
             apart.append(call if name == call.id else replace(call, id=name))
         return tuple(apart)

@@ -91,17 +91,15 @@ class Folder:
         return Folder(fd, name=name, opener=self._opener)
 
     def exists(self, rel: str) -> bool:
-        """Whether there is a file or folder here; a link counts as nothing."""
+        """Whether there is a file or folder here that could be opened; a link is nothing."""
         names = split(rel)
         if not names:
             return True
         try:
-            with self._parent(names) as parent:
+            with self._explained(rel), self._parent(names) as parent:
                 mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                return False
-            raise
+        except Refused:
+            return False
         return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
     def open_file(self, rel: str) -> BufferedReader:
@@ -220,7 +218,11 @@ class Folder:
                     yield found
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
-        with self.sub(rel) as folder, os.scandir(folder._fd) as found:
+        with (
+            self._explained(rel, kind="folder"),
+            self.sub(rel) as folder,
+            os.scandir(folder._fd) as found,
+        ):
             for count, item in enumerate(found, start=1):
                 if count > limit:
                     raise Refused(f"There are too many files in {folder._called} to list.")

@@ -107,7 +107,8 @@ async def run(
 def resolve(spool: Path) -> CommandResult | None:
     """How the command of a spool ended; None if it never began.
 
-    Ends what is still alive of it, and blocks for up to three seconds to see it gone.
+    For a command that nobody is running: what is still alive of it is ended. Blocks for up to
+    three seconds to see it gone.
     """
     spool = spool.absolute()
     if not spool.is_dir():

@@ -173,10 +173,8 @@ def isolate(wanted: str) -> str:
 
 def show_own_processes() -> None:
     """Mount a /proc with the numbers of the namespace, so that ps and pkill agree with kill."""
-    if (
-        libc.unshare(CLONE_NEWNS) == 0
-        and libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) == 0
-    ):
+    is_private = libc.unshare(CLONE_NEWNS) == 0
+    if is_private and libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) == 0:
         # Some containers refuse this one; the command then sees the numbers of the outside.
         libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
 
@@ -191,10 +189,7 @@ class Order:
         # Not os.environ: Python may have put an LC_CTYPE there (PEP 538).
         entries = read("/proc/self/environ").split(b"\0")
         self.environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-        wanted = self.environment.pop(ISOLATION.encode(), b"").decode()
-        self.isolation = isolate(wanted)
-        if self.isolation == "plain":
-            self.environment[SPOOL_MARK.encode()] = os.fsencode(self.spool)
+        self.isolation = self.environment.pop(ISOLATION.encode(), b"").decode()
 
 
 class Warden:
@@ -288,10 +283,9 @@ class Watch:
                 if pipe == self.warden.output:
                     self.output.take(pipe)
                 elif pipe == self.warden.report:
-                    status = os.read(pipe, 4)
-                    return (
-                        ("exited", int.from_bytes(status, "little")) if status else ("gone", None)
-                    )
+                    if not (status := os.read(pipe, 4)):
+                        return "gone", None
+                    return "exited", int.from_bytes(status, "little")
                 elif pipe == CONTROL and os.read(pipe, 1):
                     return "cancelled", None
                 else:
@@ -375,6 +369,9 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     order = Order(sys.argv[1:])
+    order.isolation = isolate(order.isolation)
+    if order.isolation == "plain":
+        order.environment[SPOOL_MARK.encode()] = os.fsencode(order.spool)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     warden = Warden(order)
     output = Output()
@@ -390,9 +387,8 @@ def main() -> None:
         watch.ask_to_end()
     watch.end(order.isolation)
     output.finish(warden.output)
-    write_result(
-        "interrupted" if ended == "gone" else ended, status, output, time.monotonic() - begun
-    )
+    ended = "interrupted" if ended == "gone" else ended
+    write_result(ended, status, output, time.monotonic() - begun)
 
 
 if __name__ == "__main__":

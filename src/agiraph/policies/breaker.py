@@ -17,12 +17,12 @@ STOP_REPEATS = 5
 STOP_EMPTY = 3
 PERIODS = (1, 2, 3)
 """The same step over and over, or two or three in turn."""
-WINDOW = 60
-"""Entries of the thread that are looked at: circles are short, threads are long."""
+LOOKED_AT = STOP_REPEATS * max(PERIODS)
+"""Replies that are looked at: circles are short, threads are long."""
 
 _CIRCLE = (
-    "[Runtime] You have made the same call {times} times with the same outcome. It will not turn "
-    "out differently. Do something else, ask, or hand in what you have."
+    "[Runtime] You go in circles: the same calls, {times} times over, with the same outcome. It "
+    "will not turn out differently. Do something else, ask, or hand in what you have."
 )
 _SILENT = (
     "[Runtime] You answered without calling a tool. If you are done, hand in with {ending}; "
@@ -58,8 +58,10 @@ class Breaker:
                 StopReason.SILENT, f"The model said nothing, {len(silent)} times running."
             )
         if self._repeats(transcript) >= STOP_REPEATS:
-            detail = f"The same call was made {STOP_REPEATS} times with the same outcome."
-            return Failed(StopReason.LOOPING, detail)
+            times = f"{STOP_REPEATS} times over, with the same outcome"
+            return Failed(
+                StopReason.LOOPING, f"The model went in circles: the same calls, {times}."
+            )
         return None
 
     def _silence(self, transcript: Transcript) -> list[Turn]:
@@ -73,34 +75,59 @@ class Breaker:
 
     def _repeats(self, transcript: Transcript) -> int:
         """How often the newest step, or pair or triple of steps, has been taken in a row."""
+        if not self._resembles(transcript):
+            return 0
         steps = self._steps(transcript)
         return max((_run_length(steps, period) for period in PERIODS), default=0)
 
+    def _resembles(self, transcript: Transcript) -> bool:
+        """A cheap first look, as nearly every step is a new one."""
+        steps = (turn for turn in _replies(transcript) if not self._polls(turn))
+        newest = [
+            [(c.name, c.arguments) for c in turn.calls] for turn in islice(steps, 1 + max(PERIODS))
+        ]
+        return bool(newest) and newest[0] in newest[1:]
+
     def _steps(self, transcript: Transcript) -> list[bytes]:
         """What was called and what came of it, newest first; polling counts as no step."""
-        answers = {t.ref: t.text for t in transcript.turns[-WINDOW:] if t.role == "tool" and t.ref}
+        answers: dict[str, str] = {}
         steps: list[bytes] = []
-        for turn in _replies(transcript):
+        for turn in _newest(transcript):
+            if turn.role == "tool" and turn.ref:
+                answers[turn.ref] = turn.text
+            if turn.role != "assistant" or self._polls(turn):
+                continue
             if not turn.calls or any(c.id not in answers for c in turn.calls):
-                break
-            if all((tool := self.tools.get(c.name)) and tool.polls for c in turn.calls):
                 break
             made = [(c.name, c.arguments, c.malformed, answers[c.id]) for c in turn.calls]
             steps.append(orjson.dumps(made, option=orjson.OPT_SORT_KEYS))
         return steps
 
+    def _polls(self, turn: Turn) -> bool:
+        return bool(turn.calls) and all(
+            (tool := self.tools.get(c.name)) and tool.polls for c in turn.calls
+        )
+
     def _warned(self, transcript: Transcript) -> bool:
-        newest = islice(reversed(transcript.turns), WINDOW)
-        return any(t.ref and t.ref.startswith("circle:") for t in newest)
+        return any(t.ref and t.ref.startswith("circle:") for t in _newest(transcript))
 
 
 def _said(turn: Turn) -> Finished:
     return Finished(turn.text, StopReason.ANSWERED)
 
 
+def _newest(transcript: Transcript) -> Iterator[Turn]:
+    """The entries of the thread, newest first, as far back as it is looked at."""
+    replies = 0
+    for turn in reversed(transcript.turns):
+        yield turn
+        replies += turn.role == "assistant"
+        if replies == LOOKED_AT:
+            return
+
+
 def _replies(transcript: Transcript) -> Iterator[Turn]:
-    newest = islice(reversed(transcript.turns), WINDOW)
-    return (t for t in newest if t.role == "assistant")
+    return (turn for turn in _newest(transcript) if turn.role == "assistant")
 
 
 def _run_length(steps: Sequence[bytes], period: int) -> int:

@@ -44,7 +44,7 @@ class BudgetPolicy:
         return [
             Notice(
                 f"budget:{m.reason}",
-                f"[Budget] {m.used:.4g} of {m.limit:.4g} {m.what} are used. "
+                f"[Budget] {_plain(m.used)} of {_plain(m.limit)} {m.what} are used. "
                 "Bring the most important part to an end now, and hand in before the rest is gone.",
             )
             for m in near
@@ -54,8 +54,13 @@ class BudgetPolicy:
     def refusal(self, ctx: RunContext, tool: str) -> str | None:
         """Why this tool may not be called again, if it may not."""
         limit = ctx.node.budget.calls.get(tool)
-        # The tally already counts the call in question: it came with the reply.
-        if limit is not None and ctx.tally.calls[tool] > limit:
+        reply = ctx.transcript.last_reply
+        if limit is None or reply is None:
+            return None
+        # The tally counts the whole reply; what comes after the call in question is not made yet.
+        same = [call.id for call in reply.calls if call.name == tool]
+        later = len(same) - same.index(ctx.calling) - 1
+        if ctx.tally.calls[tool] - later > limit:
             return f"all {limit} calls of {tool} that this work had are used; go on without it."
         return None
 
@@ -66,6 +71,10 @@ class BudgetPolicy:
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
         tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
         return Hold(model=ctx.agent.model, tokens=tokens)
+
+
+def _plain(amount: float) -> str:
+    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.2f}"
 
 
 def _meters(ctx: RunContext) -> list[_Meter]:

@@ -16,6 +16,8 @@ class Request:
     transcript: Transcript
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int | None = None
+    schema: dict[str, Any] | None = None
+    """The JSON schema the reply's text must meet, for a structured answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Kept with the turn: `thinking` to show, and `vendor` parts that one wire wants back."""
 
 
 class Model(Protocol):

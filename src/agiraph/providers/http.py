@@ -2,19 +2,28 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
-import aiohttp
 import orjson
 
-from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.domain.errors import (
+    ContextExceeded,
+    Misconfigured,
+    ModelGarbled,
+    ModelRefused,
+    ModelUnavailable,
+)
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
+from agiraph.providers.line import Body, Line, LineError, Lines, split
 
-CONNECT_SECONDS = 20
 STALL_SECONDS = 120
 """A stream that says nothing for this long is given up: keep-alives come far more often."""
+LONGEST_RETRY_AFTER = 24 * 3600.0
+"""A server that sends us away for longer than this is asked again all the same."""
 ERROR_BYTES = 64 * 1024
 REPLY_BYTES = 32 * 2**20
 
@@ -22,58 +31,59 @@ _OVERFLOW = ("context_length", "context length", "context window", "maximum cont
              "exceed_context_size", "request too large", "input token count")  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer that has begun."""
+
+    line: Line
+    host: str
+
+    @property
+    def content_type(self) -> str:
+        return self.line.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self.line.chunks()
+
+
 class Http:
     """The process's connections to model servers."""
 
     def __init__(self, clock: Clock | None = None, *, stall_seconds: float = STALL_SECONDS) -> None:
         self._clock = clock or SystemClock()
-        self._stall = stall_seconds
-        self._session: aiohttp.ClientSession | None = None
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=CONNECT_SECONDS, sock_read=self._stall
-                ),
-                # A proxy or cookie nobody asked for has no place on a line that carries keys.
-                trust_env=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=True,
-            )
-        return self._session
+        self._lines = Lines(stall_seconds)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._lines.close()
 
     @asynccontextmanager
     async def post(
-        self, url: str, *, headers: dict[str, str], body: bytes
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        self, url: str, *, headers: dict[str, str], body: Body
+    ) -> AsyncGenerator[Response]:
         """A request whose answer begins well; anything else is raised as a `ModelError`."""
         fault("fx:before:llm")
+        host, path, name = split(url)
+        shown = name.decode()
+        line: Line | None = None
+        heard = False
         try:
-            async with self._open().post(
-                url, data=body, headers=headers, allow_redirects=False
-            ) as response:
-                if response.status != 200:
-                    raise await self._refusal(response)
-                yield response
-        except aiohttp.ClientPayloadError as error:
-            raise ModelUnavailable("The answer was cut off on its way.") from error
-        except TimeoutError as error:
-            raise ModelUnavailable(f"{_host(url)} has said nothing for too long.") from error
-        except aiohttp.ClientError as error:
-            raise ModelUnavailable(f"Cannot reach {_host(url)}: {error}") from error
+            line = await self._lines.take(host)
+            await line.ask(_head(path, name, headers, body), body)
+            response = Response(line, shown)
+            if line.status != 200:
+                raise await self._refusal(response)
+            yield response
+            heard = True
+        except LineError as error:
+            raise ModelUnavailable(f"Cannot reach {shown}: {error}.") from error
+        finally:
+            if line is not None:
+                self._lines.give_back(host, line, heard=heard)
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
-        status = response.status
-        raw = await response.content.read(ERROR_BYTES)
-        said = error_text(raw)
-        words = f"{_host(str(response.url))} answered {status}: {said}"
+    async def _refusal(self, response: Response) -> Exception:
+        status = response.line.status
+        said = error_text(await _up_to(response, ERROR_BYTES))
+        words = f"{response.host} answered {status}: {said}"
         if status == 413 or (status == 400 and any(w in said.lower() for w in _OVERFLOW)):
             return ContextExceeded(words)
         if status in (408, 409, 425, 429) or status >= 500:
@@ -84,21 +94,29 @@ class Http:
             return ModelRefused(f"{words} Check the model's name and the provider's address.")
         return ModelRefused(words)
 
-    def _retry_after(self, response: aiohttp.ClientResponse) -> float | None:
-        value = response.headers.get("retry-after", "")
+    def _retry_after(self, response: Response) -> float | None:
+        value = response.line.headers.get("retry-after", "")
         try:
-            return max(0.0, float(value))
+            seconds = float(value)
         except ValueError:
-            pass
-        try:
-            when = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        return max(0.0, (when - self._clock.now()).total_seconds())
+            try:
+                when = parsedate_to_datetime(value)
+            except (ValueError, OverflowError):
+                return None
+            # A date without a zone is in UTC, as all dates of HTTP are.
+            seconds = (when.replace(tzinfo=when.tzinfo or UTC) - self._clock.now()).total_seconds()
+        return min(max(0.0, seconds), LONGEST_RETRY_AFTER)
 
 
-def _host(url: str) -> str:
-    return url.split("?")[0].removeprefix("https://").removeprefix("http://").split("/")[0]
+def _head(path: str, name: bytes, headers: dict[str, str], body: Body) -> bytes:
+    lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
+    if "\r" in path or "\n" in path or lines.count("\n") != len(headers):
+        raise Misconfigured("A key or address of this provider holds a line break; look at it.")
+    length = sum(len(piece) for piece in body)
+    return (
+        f"POST {path} HTTP/1.1\r\nhost: {name.decode()}\r\n{lines}"
+        f"accept-encoding: identity\r\ncontent-length: {length}\r\n\r\n"
+    ).encode()
 
 
 def error_text(raw: bytes) -> str:
@@ -113,11 +131,11 @@ def error_text(raw: bytes) -> str:
     return str(cast(object, body))[:500]
 
 
-async def events(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def events(response: Response) -> AsyncIterator[bytes]:
     """The `data:` payloads of a server-sent event stream."""
     buffer = b""
     total = 0
-    async for chunk in response.content.iter_any():
+    async for chunk in response.chunks():
         total += len(chunk)
         if total > REPLY_BYTES:
             raise ModelGarbled(f"The answer is longer than {REPLY_BYTES // 2**20} MiB.")
@@ -130,14 +148,22 @@ async def events(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield buffer[5:].strip()
 
 
-async def whole(response: aiohttp.ClientResponse) -> dict[str, Any]:
+async def whole(response: Response) -> dict[str, Any]:
     """The JSON object of an answer that does not stream."""
-    raw = await response.content.read(REPLY_BYTES + 1)
-    while not response.content.at_eof() and len(raw) <= REPLY_BYTES:
-        raw += await response.content.read(REPLY_BYTES + 1)
+    raw = await _up_to(response, REPLY_BYTES + 1)
     if len(raw) > REPLY_BYTES:
         raise ModelGarbled(f"The answer is longer than {REPLY_BYTES // 2**20} MiB.")
     return json_object(raw)
+
+
+async def _up_to(response: Response, limit: int) -> bytes:
+    """The body, as far as the limit."""
+    raw = bytearray()
+    async for chunk in response.chunks():
+        raw += chunk
+        if len(raw) >= limit:
+            break
+    return bytes(raw[:limit])
 
 
 def json_object(raw: bytes) -> dict[str, Any]:

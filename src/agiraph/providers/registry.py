@@ -57,10 +57,13 @@ class Registry:
             raise Misconfigured(
                 f"openai/{model} needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own."
             )
+        url = self._keys.openai_url or OPENAI_URL
+        if not url.startswith(("https://", "http://")):
+            raise Misconfigured(f"OPENAI_BASE_URL {url!r} must begin with https:// or http://.")
         wire = OpenAIModel(
             name=f"openai/{model}",
             model=model,
-            base_url=self._keys.openai_url or OPENAI_URL,
+            base_url=url,
             key=self._keys.openai_key,
             http=self._http,
         )

@@ -1,7 +1,7 @@
 """Calls: making one tool call so that a crash anywhere in it is resolved, told or repeated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
@@ -27,6 +27,7 @@ class Caller:
 
     async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Make one call and write down its answer: in one transaction, if the tool can."""
+        await self.settle(ctx)
         if waiting_on := ctx.waiting.get(call.id):
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
@@ -47,10 +48,11 @@ class Caller:
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")
-        if refused := self.permission.settled(ctx, call):
+        asked = replace(call, arguments=arguments)
+        if refused := self.permission.settled(ctx, asked):
             return await self._record(ctx, call, refused)
-        if self.permission.needs_approval(ctx, call):
-            decision = await self._ask(ctx, call)
+        if self.permission.needs_approval(ctx, asked):
+            decision = await self._ask(ctx, asked)
             if decision != Done("approved"):
                 return decision
         if tool.effect == "transaction":
@@ -77,6 +79,14 @@ class Caller:
         ctx.heard(*turns)
         return answer
 
+    async def settle(self, ctx: RunContext) -> None:
+        """Write down what was answered, before the next call is made."""
+        if ctx.answered:
+            await ctx.store.write(journal.answer, ctx.lease, ctx.take_answered())
+
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
-        ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
+        if isinstance(answer, Done) and answer.outcome is None:
+            ctx.leave(call, answer)  # the yield point is next, or another call
+        else:
+            ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer

@@ -69,7 +69,11 @@ class Loop:
         if not extra:
             notices += [*self.budget.notices(ctx), *self.breaker.notices(ctx.transcript)]
         heard = await ctx.store.write(
-            journal.catch_up, ctx.lease, notices=notices, hold=self.budget.hold(ctx)
+            journal.catch_up,
+            ctx.lease,
+            answers=ctx.take_answered(),
+            notices=notices,
+            hold=self.budget.hold(ctx),
         )
         if heard.halt is not None:
             raise Halted(heard.halt)
@@ -111,6 +115,7 @@ class Loop:
                     pass
         if not waiting:
             return None
+        await self.caller.settle(ctx)
         reason = "; ".join(p.reason for p in waiting if p.reason)
         return Parked(tuple(p.waiting_on for p in waiting), reason)
 
@@ -118,14 +123,14 @@ class Loop:
         if number <= MOST_CALLS:
             return await self.caller.answer(ctx, call)
         refusal = Done(f"Not made: at most {MOST_CALLS} calls a turn. Make it again.", failed=True)
-        ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, refusal))
+        ctx.leave(call, refusal)
         return refusal
 
     async def land(self, ctx: RunContext, reason: StopReason) -> Outcome:
         """The budget is spent: ask for a last word without tools, and keep what there is."""
         if not ctx.transcript.has("landing") and self.budget.may_land(ctx, reason):
             await self.catch_up(ctx, Notice("landing", LANDING.format(reason=reason)))
-        if ctx.transcript.turns[-1].ref == "landing":
+        if ctx.transcript.last_spoken.ref == "landing":
             await self.think(ctx, ())
         last = ctx.transcript.last_reply
         said = last.text if last is not None else ""
@@ -134,6 +139,7 @@ class Loop:
 
     async def hand_in(self, ctx: RunContext, outcome: Finished | Failed) -> Outcome:
         """Publish what there is with an end that no tool brought about."""
+        await self.caller.settle(ctx)
         folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
         partial = isinstance(outcome, Failed)
         summary = outcome.result or (outcome.detail if partial else "")

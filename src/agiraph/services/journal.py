@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agiraph.domain.chat import Lease, ToolCall, Turn
+from agiraph.domain.chat import THINKING, Lease, ToolCall, Turn
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import Decision
-from agiraph.domain.outcomes import Answer, Finished, Pending
+from agiraph.domain.outcomes import Answer, Done, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services import mail, teams, work
 from agiraph.store import messages, nodes, spend, threads, waits
@@ -45,33 +45,45 @@ class Heard:
 
 def begin(tx: Tx, lease: Lease, *, system: str, assignment: str) -> list[Turn]:
     """The first two entries of a thread: what the agent is told for good, and what to do."""
-    head = threads.hold(tx, lease)
+    pen = _Pen(tx, lease)
     return [
-        _append(tx, lease, head + 1, role="system", ref="system", text=system),
-        _append(tx, lease, head + 2, role="user", ref="assignment", text=assignment),
+        pen.write(role="system", ref="system", text=system),
+        pen.write(role="user", ref="assignment", text=assignment),
     ]
+
+
+def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> None:
+    """Answers of calls that neither end the node nor park it."""
+    pen = _Pen(tx, lease)
+    for call, done in answers:
+        pen.answer(call, done)
 
 
 def catch_up(
-    tx: Tx, lease: Lease, *, notices: Sequence[Notice] = (), hold: Hold | None = None
+    tx: Tx,
+    lease: Lease,
+    *,
+    answers: Sequence[tuple[ToolCall, Done]] = (),
+    notices: Sequence[Notice] = (),
+    hold: Hold | None = None,
 ) -> Heard:
-    """The yield point: hear what was said meanwhile, and hold money for the next call."""
-    head = threads.hold(tx, lease)
+    """The yield point: hear what was said meanwhile, and hold money for the next call.
+
+    The answers that led here commit with it; what is held is the intent to ask the model.
+    """
+    pen = _Pen(tx, lease)
+    for call, done in answers:
+        pen.answer(call, done)
     if halt := nodes.halt(tx, lease.node_id):
         return Heard([], halt)
-    unseen = messages.unseen(tx, lease.agent_id)
-    said = [(n.ref, n.text) for n in notices]
-    said += [(str(m.id), mail.as_heard(tx, m)) for m in unseen]
-    if unseen:
+    turns = [pen.write(role="user", ref=n.ref, text=n.text) for n in notices]
+    if unseen := messages.unseen(tx, lease.agent_id):
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
-    turns = [
-        _append(tx, lease, seq, role="user", ref=ref, text=text)
-        for seq, (ref, text) in enumerate(said, head + 1)
-    ]
+        turns += [pen.write(role="user", ref=m.id, text=mail.as_heard(tx, m)) for m in unseen]
     if hold is not None:
-        spend.lose(tx, lease)
-        spend.reserve(tx, lease, model=hold.model, tokens=hold.tokens, usd=hold.usd)
+        held = {"tokens": hold.tokens, "usd": hold.usd}
+        turns.append(pen.write(role="intent", ref=THINKING, text=hold.model, extra=held))
     return Heard(turns)
 
 
@@ -87,17 +99,8 @@ def reply(
     extra: dict[str, Any] | None = None,
 ) -> Turn:
     """A model's whole answer, with what it cost."""
-    head = threads.hold(tx, lease)
-    turn = _append(
-        tx,
-        lease,
-        head + 1,
-        role="assistant",
-        text=text,
-        calls=calls,
-        model=model,
-        usage=usage,
-        extra=extra,
+    turn = _Pen(tx, lease).write(
+        role="assistant", text=text, calls=calls, model=model, usage=usage, extra=extra
     )
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
@@ -117,21 +120,25 @@ def reply(
 
 def lose_call(tx: Tx, lease: Lease, *, reason: str) -> None:
     """The model gave nothing usable; what was held for it is charged."""
-    threads.hold(tx, lease)
-    spend.lose(tx, lease)
+    work.charge_lost(tx, lease)
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
 def intend(tx: Tx, lease: Lease, call: ToolCall, known: dict[str, Any]) -> Turn:
     """A call that must not be made twice is about to be made."""
-    head = threads.hold(tx, lease)
-    return _append(tx, lease, head + 1, role="intent", ref=call.id, text=call.name, extra=known)
+    return _Pen(tx, lease).write(role="intent", ref=call.id, text=call.name, extra=known)
 
 
 def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
     """A call's answer; if it ends the node, the end commits with it."""
-    head = threads.hold(tx, lease)
-    return _record(tx, lease, call, answer, head)
+    pen = _Pen(tx, lease)
+    if isinstance(answer, Pending):
+        waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
+        return []
+    turn = pen.answer(call, answer)
+    if answer.outcome is not None:
+        _end(tx, lease, answer.outcome)
+    return [turn]
 
 
 def perform(
@@ -140,17 +147,17 @@ def perform(
     """Do what the call asks and record its answer, together or not at all."""
     threads.hold(tx, lease)
     answer = act(tx)
-    return answer, _record(tx, lease, call, answer, threads.head(tx, lease.thread_id))
+    return answer, record(tx, lease, call, answer)
 
 
 def weigh(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
     """Whether a call may be made: recorded if the answer is no, or not known yet."""
-    head = threads.hold(tx, lease)
+    threads.hold(tx, lease)
     answer = ask(tx)
     if isinstance(answer, Pending) or answer.failed:
-        return answer, _record(tx, lease, call, answer, head)
+        return answer, record(tx, lease, call, answer)
     return answer, []
 
 
@@ -180,43 +187,37 @@ def answer_question(
         )
 
 
-def _record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer, head: int) -> list[Turn]:
-    if isinstance(answer, Pending):
-        waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
-        return []
-    turn = _append(
-        tx,
-        lease,
-        head + 1,
-        role="tool",
-        ref=call.id,
-        text=answer.text,
-        extra={"failed": True} if answer.failed else None,
-    )
-    tx.emit(
-        lease.team_id,
-        "tool.result",
-        node_id=lease.node_id,
-        call_id=call.id,
-        tool=call.name,
-        failed=answer.failed,
-        text=answer.text[:PREVIEW],
-    )
-    if answer.outcome is not None:
-        _end(tx, lease, answer.outcome)
-    return [turn]
-
-
 def _end(tx: Tx, lease: Lease, outcome: Finished) -> None:
     work.conclude(tx, lease, outcome)
     if outcome.reason is StopReason.FINISHED and TEAMS.get(tx, lease.team_id).mode == "finite":
         teams.complete(tx, lease.team_id, unless=lease.node_id)
 
 
-def _append(tx: Tx, lease: Lease, seq: int, **turn: Any) -> Turn:
-    return threads.append(
-        tx, thread_id=lease.thread_id, node_id=lease.node_id, seq=seq, at=tx.now, **turn
-    )
+class _Pen:
+    """Writes on where a thread ends, as long as its lease holds."""
+
+    def __init__(self, tx: Tx, lease: Lease) -> None:
+        self._tx = tx
+        self._lease = lease
+        self._page = threads.hold(tx, lease)
+
+    def write(self, **turn: Any) -> Turn:
+        node_id = self._lease.node_id
+        self._page, written = threads.append(self._tx, self._page, node_id=node_id, **turn)
+        return written
+
+    def answer(self, call: ToolCall, done: Done) -> Turn:
+        self._tx.emit(
+            self._lease.team_id,
+            "tool.result",
+            node_id=self._lease.node_id,
+            call_id=call.id,
+            tool=call.name,
+            failed=done.failed,
+            text=done.text[:PREVIEW],
+        )
+        failed = {"failed": True} if done.failed else None
+        return self.write(role="tool", ref=call.id, text=done.text, extra=failed)
 
 
 def _preview(call: ToolCall) -> dict[str, Any]:

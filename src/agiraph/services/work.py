@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.chat import THINKING, Lease, Thread
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, ThreadId, new_id
 from agiraph.domain.outcomes import Failed, Finished, Parked
 from agiraph.domain.people import Agent
-from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.domain.work import NodeStatus, StopReason, Usage, WorkNode
 from agiraph.services import mail
 from agiraph.store import messages, nodes, spend, teams, threads, waits
 from agiraph.store.nodes import NODES
@@ -37,7 +37,8 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None
         end_cancelled(tx, node)
         return claim(tx, agent_id, owner=owner, alone=alone)
     thread = threads.of_node(tx, node.id) or open_thread(tx, agent, node)
-    head = threads.head(tx, thread.id)
+    spoken = threads.last_spoken(tx, thread.id)
+    head = spoken.seq if spoken else 0
     crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0
     lease = Lease(
         team_id=node.team_id,
@@ -62,12 +63,25 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None
     tx.emit(
         node.team_id, "node.started", node_id=node.id, agent_id=agent_id, attempt=taken["attempt"]
     )
-    if spend.lose(tx, lease):
-        tx.emit(node.team_id, "call.lost", node_id=node.id, thread_id=thread.id)
+    charge_lost(tx, lease)
     if crashes >= MAX_CRASHES:
         ask_after_crashes(tx, lease, crashes)
         return None
     return lease
+
+
+def charge_lost(tx: Tx, lease: Lease) -> None:
+    """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
+    intent = threads.last(tx, lease.thread_id)
+    if intent is None or (intent.role, intent.ref) != ("intent", THINKING):
+        return
+    held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
+    spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
+    page = threads.hold(tx, lease)
+    threads.append(
+        tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
+    )
+    tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
@@ -149,17 +163,15 @@ def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -
     """
     settled = waits.take(tx, waiting_on)
     for wait in settled:
-        thread = THREADS.get(tx, wait.thread_id, lock=True)
+        page = threads.page(tx, wait.thread_id)
         if text is not None:
             threads.append(
                 tx,
-                thread_id=thread.id,
-                seq=threads.head(tx, thread.id) + 1,
+                page,
                 node_id=wait.node_id,
                 role="tool" if wait.call_id else "user",
                 ref=wait.call_id or waiting_on,
                 text=text,
-                at=tx.now,
                 extra={"failed": True} if failed else None,
             )
         node = NODES.get(tx, wait.node_id, lock=True)

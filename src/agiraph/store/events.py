@@ -1,35 +1,68 @@
 """Events, as rows: numbered from one per team, without gaps, in commit order."""
 
-from agiraph.domain.events import Event
-from agiraph.domain.ids import TeamId
-from agiraph.store.rows import Table, to_json, to_micros
-from agiraph.store.tx import Tx
+from typing import Any
 
-EVENTS = Table("events", Event)
-_INSERT = (
-    "insert into events (team_id, seq, type, at, data) values (:team_id, :seq, :type, :at, :data)"
+import orjson
+
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.ids import TeamId
+from agiraph.store.rows import from_micros, to_json, to_micros
+from agiraph.store.tx import Row, Tx
+
+_BITS = 40
+_MOST = (1 << _BITS) - 1
+_END = (
+    "select number, (select max(place) from events"
+    " where place > t.number * 1099511627776 and place < (t.number + 1) * 1099511627776)"
+    " from teams t where id = :id"
 )
+_INSERT = "insert into events (place, type, at, data) values (:place, :type, :at, :data)"
+
+
+def _base(tx: Tx, team_id: TeamId) -> int:
+    """The place before a team's first event."""
+    row = tx.one("select number from teams where id = :id", id=team_id)
+    return 0 if row is None else row[0] << _BITS
 
 
 def head(tx: Tx, team_id: TeamId) -> int:
-    """The number of the newest event. Callers that add one must hold the team's row."""
-    row = tx.one("select max(seq) from events where team_id = :team_id", team_id=team_id)
+    """The number of the newest event."""
+    row = tx.one(_END, id=team_id)
+    return 0 if row is None else (row[1] or 0) & _MOST
+
+
+def append(tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]]) -> list[Event]:
+    """Number these events of one team and write them down. The caller holds the team's row."""
+    row = tx.one(_END, id=team_id)
     assert row is not None
-    return row[0] or 0
-
-
-def append(tx: Tx, event: Event) -> None:
-    tx.run(
-        _INSERT,
-        team_id=event.team_id,
-        seq=event.seq,
-        type=event.type,
-        at=to_micros(event.at),
-        data=to_json(event.data),
-    )
+    base, seq = row[0] << _BITS, (row[1] or 0) & _MOST
+    written: list[Event] = []
+    for type, data in said:
+        seq += 1
+        tx.run(_INSERT, place=base + seq, type=type, at=to_micros(tx.now), data=to_json(data))
+        written.append(Event(team_id=team_id, seq=seq, type=type, at=tx.now, data=data))
+    return written
 
 
 def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000) -> list[Event]:
     """What came after that number, oldest first."""
-    where = "team_id = :team_id and seq > :seq order by seq limit :limit"
-    return EVENTS.select(tx, where, team_id=team_id, seq=seq, limit=limit)
+    base = _base(tx, team_id)
+    rows = tx.all(
+        "select place, type, at, data from events where place > :place and place <= :end"
+        " order by place limit :limit",
+        place=base + seq,
+        end=base + _MOST,
+        limit=limit,
+    )
+    return [_event(team_id, row) for row in rows]
+
+
+def _event(team_id: TeamId, row: Row) -> Event:
+    place, type, at, data = row
+    return Event(
+        team_id=team_id,
+        seq=place & _MOST,
+        type=type,
+        at=from_micros(at),
+        data=orjson.loads(data),
+    )

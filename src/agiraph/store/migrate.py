@@ -1,6 +1,6 @@
 """Migrations: numbered SQL files, applied once each, in order, the same for both databases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -10,9 +10,10 @@ class Migration(NamedTuple):
     name: str
     sql: str
 
-    def statements(self, *, clustered: str) -> list[str]:
+    def statements(self, words: Mapping[str, str]) -> list[str]:
+        """Its statements, with each `{word}` as this database has it."""
         lines = [line for line in self.sql.splitlines() if not line.lstrip().startswith("--")]
-        script = "\n".join(lines).replace("{clustered}", clustered)
+        script = "\n".join(lines).format_map(words)
         return [statement.strip() for statement in script.split(";") if statement.strip()]
 
 
@@ -30,13 +31,13 @@ def upgrade(
     execute: Callable[[str], object],
     *,
     current: int,
-    clustered: str,
+    words: Mapping[str, str],
     record: Callable[[int], object],
 ) -> list[str]:
     """Apply what is missing; the names of what was applied."""
     missing = [m for m in migrations() if m.version > current]
     for migration in missing:
-        for statement in migration.statements(clustered=clustered):
+        for statement in migration.statements(words):
             execute(statement)
         record(migration.version)
     return [m.name for m in missing]

@@ -16,7 +16,7 @@ from pgqueuer.queries import SyncQueries
 from psycopg import errors as pg
 
 from agiraph.domain.errors import StoreDamaged, StoreFull, StoreUnavailable
-from agiraph.domain.events import Event, EventType
+from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
@@ -47,7 +47,7 @@ class PostgresTx:
         self.now = now
         self.aftermath = Aftermath()
         self._connection = connection
-        self._emitted: list[tuple[TeamId, EventType, dict[str, Any]]] = []
+        self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
 
     def run(self, sql: str, /, **values: Any) -> int:
         return self._connection.execute(_dialect(sql), values).rowcount
@@ -59,7 +59,7 @@ class PostgresTx:
         return self._connection.execute(_dialect(sql), values).fetchall()
 
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        self._emitted.append((team_id, type, data))
+        self._emitted.setdefault(team_id, []).append((type, data))
 
     def wake(self, agent_id: AgentId) -> None:
         if agent_id not in self.aftermath.wakes:
@@ -81,13 +81,9 @@ class PostgresTx:
             queue.enqueue([RUN_AGENT] * len(wakes), [w.encode() for w in wakes], [0] * len(wakes))
         for agent_id in self.aftermath.cancels:
             self.run("select pg_notify(:channel, :agent)", channel=CONTROL, agent=agent_id)
-        for team_id in sorted({team_id for team_id, _, _ in self._emitted}):
+        for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
-        for team_id, type, data in self._emitted:
-            seq = events.head(self, team_id) + 1
-            event = Event(team_id=team_id, seq=seq, type=type, at=self.now, data=data)
-            events.append(self, event)
-            self.aftermath.events.append(event)
+            self.aftermath.events += events.append(self, team_id, self._emitted[team_id])
 
 
 class PostgresStore:
@@ -195,7 +191,7 @@ def upgrade(url: str) -> list[str]:
         return migrate.upgrade(
             lambda sql: connection.execute(sql.encode()),
             current=(row[0] if row else None) or 0,
-            clustered="",
+            words={"serial": "bigserial", "bigint": "bigint"},
             record=lambda number: connection.execute(
                 "insert into schema_version values (%s)", (number,)
             ),

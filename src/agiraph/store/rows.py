@@ -1,8 +1,9 @@
 """Rows: how a frozen dataclass becomes a row and a row becomes the dataclass again."""
 
+import json
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import (
@@ -38,8 +39,22 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
+def to_text(text: str) -> str:
+    """Text as both databases keep it: for a NUL its symbol, for half a surrogate pair a mark."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{SYMBOL FOR NULL}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def to_json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return to_text(json.dumps(value, default=asdict, ensure_ascii=False))
 
 
 def _same(value: Any) -> Any:
@@ -62,7 +77,9 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return to_micros, from_micros
     if hint is bool:
         return int, bool
-    if hint in (str, int, float) or get_origin(hint) is Literal:
+    if hint is str:
+        return to_text, _same
+    if hint in (int, float) or get_origin(hint) is Literal:
         return _same, _same
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return str, hint

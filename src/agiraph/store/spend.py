@@ -1,4 +1,4 @@
-"""Spend, as rows: what is held for a call under way, and sums of what calls have cost."""
+"""Spend, as rows: sums of what calls to models have cost."""
 
 from dataclasses import dataclass
 
@@ -28,10 +28,6 @@ class Spend:
 
 
 SPEND = Table("spend", Spend, key="node_id")
-_RESERVE = (
-    "update threads set reserved_tokens = :tokens, reserved_usd = :usd, reserved_for = :what"
-    " where id = :id"
-)
 _ADD = (
     "insert into spend (node_id, agent_id, purpose, model, team_id, calls, lost,"
     " input_tokens, output_tokens, cached_tokens, usd, unpriced)"
@@ -46,29 +42,14 @@ _ADD = (
 )
 
 
-def reserve(tx: Tx, lease: Lease, *, model: str, tokens: int, usd: float) -> None:
-    """Hold what the next call may cost, before it is made."""
-    tx.run(_RESERVE, id=lease.thread_id, tokens=tokens, usd=usd, what=model)
-
-
 def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
-    """Replace what was held by what the call did cost."""
-    tx.run(_RESERVE, id=lease.thread_id, tokens=0, usd=0.0, what=None)
+    """What a call did cost."""
     _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=0)
 
 
-def lose(tx: Tx, lease: Lease) -> bool:
-    """Charge what a dead runner had held: the call may have been made. False if none was held."""
-    row = tx.one(
-        "select reserved_tokens, reserved_usd, reserved_for from threads where id = :id",
-        id=lease.thread_id,
-    )
-    if row is None or row[2] is None:
-        return False
-    tx.run(_RESERVE, id=lease.thread_id, tokens=0, usd=0.0, what=None)
-    usage = Usage(input_tokens=row[0], usd=row[1])
-    _add(tx, lease, purpose="work", model=row[2], usage=usage, lost=1)
-    return True
+def lose(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
+    """What was held for a call that may have been made and whose answer never came."""
+    _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=1)
 
 
 def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: int) -> None:

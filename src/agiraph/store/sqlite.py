@@ -18,7 +18,7 @@ from agiraph.domain.errors import (
     StoreLocked,
     StoreUnavailable,
 )
-from agiraph.domain.events import Event, EventType
+from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
@@ -28,8 +28,8 @@ from agiraph.store.tx import Aftermath, Row
 
 GROUP = 256
 BUSY_SECONDS = 5.0
-PAGE_BYTES = 2048
-"""A commit writes whole pages; a turn is small. Half of SQLite's default halves what it costs."""
+PAGE_BYTES = 1024
+"""A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
 CHECKED_BYTES = 256 * 2**20
 """Databases up to this size are checked whole when opened."""
 
@@ -67,7 +67,7 @@ class SqliteTx:
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         self.now = now
         self.aftermath = Aftermath()
-        self._emitted: list[tuple[TeamId, EventType, dict[str, Any]]] = []
+        self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
         self._execute = connection.execute
 
     def run(self, sql: str, /, **values: Any) -> int:
@@ -80,7 +80,7 @@ class SqliteTx:
         return self._execute(_dialect(sql), values).fetchall()
 
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        self._emitted.append((team_id, type, data))
+        self._emitted.setdefault(team_id, []).append((type, data))
 
     def wake(self, agent_id: AgentId) -> None:
         self.aftermath.wakes.append(agent_id)
@@ -93,11 +93,8 @@ class SqliteTx:
 
     def number(self) -> None:
         """Give the emitted events their numbers; the last thing a transaction does."""
-        for team_id, type, data in self._emitted:
-            seq = events.head(self, team_id) + 1
-            event = Event(team_id=team_id, seq=seq, type=type, at=self.now, data=data)
-            events.append(self, event)
-            self.aftermath.events.append(event)
+        for team_id, said in self._emitted.items():
+            self.aftermath.events += events.append(self, team_id, said)
 
 
 @dataclass(slots=True)
@@ -158,7 +155,7 @@ class SqliteStore:
             migrate.upgrade(
                 connection.execute,
                 current=current,
-                clustered="without rowid",
+                words={"serial": "integer", "bigint": "integer"},
                 record=lambda version: connection.execute(f"pragma user_version = {version}"),
             )
             connection.execute("commit")

@@ -1,99 +1,176 @@
 """Threads and turns, as rows: an append-only journal with one writer at a time."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from agiraph.domain.chat import Lease, Role, Thread, ToolCall, Turn
+import orjson
+from pydantic import TypeAdapter
+
+from agiraph.domain.chat import Attachment, Lease, Role, Thread, ToolCall, Turn
 from agiraph.domain.errors import Fenced
 from agiraph.domain.ids import AgentId, NodeId, ThreadId
 from agiraph.domain.work import Usage
-from agiraph.store.rows import Table, from_micros, to_json, to_micros
-from agiraph.store.tx import Tx
+from agiraph.store.rows import Table, from_micros, to_json, to_micros, to_text
+from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
-TURNS = Table("turns", Turn, key="thread_id")
-_NO_USAGE = to_json(Usage())
+_BITS = 32
+_MOST = (1 << _BITS) - 1
 _APPEND = (
-    "insert into turns (thread_id, seq, node_id, role, text, at, ref, calls, extra, model, usage)"
-    " values (:thread_id, :seq, :node_id, :role, :text, :at, :ref, :calls, :extra, :model, :usage)"
+    "insert into turns (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage)"
+    " values (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model,"
+    " :usage)"
 )
+_PAGE = (
+    "select number, epoch, (select max(place) from turns"
+    " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
+    " from threads t where id = :id {for_update}"
+)
+_CALLS = TypeAdapter(tuple[ToolCall, ...])
+_ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
 
-def hold(tx: Tx, lease: Lease) -> int:
-    """Make sure this lease still rules its thread; the number of the thread's last turn."""
-    row = tx.one("select epoch from threads where id = :id {for_update}", id=lease.thread_id)
-    if row is None or row[0] != lease.epoch:
+class Page(NamedTuple):
+    """Where a thread ends, for whoever may write on."""
+
+    thread_id: ThreadId
+    epoch: int
+    base: int
+    head: int
+    """The number of its last turn; 0 if there is none."""
+
+
+def hold(tx: Tx, lease: Lease) -> Page:
+    """Make sure this lease still rules its thread, and keep others from it until we are done."""
+    page = _page(tx, lease.thread_id)
+    if page is None or page.epoch != lease.epoch:
         raise Fenced(f"{lease.thread_id} was claimed by somebody else.")
-    return head(tx, lease.thread_id)
+    return page
 
 
-def head(tx: Tx, thread_id: ThreadId) -> int:
-    row = tx.one("select max(seq) from turns where thread_id = :id", id=thread_id)
-    assert row is not None
-    return row[0] or 0
+def page(tx: Tx, thread_id: ThreadId) -> Page:
+    """Where a thread ends, whoever holds it; its row is locked."""
+    found = _page(tx, thread_id)
+    assert found is not None
+    return found
+
+
+def _page(tx: Tx, thread_id: ThreadId) -> Page | None:
+    row = tx.one(_PAGE, id=thread_id)
+    if row is None:
+        return None
+    number, epoch, end = row
+    return Page(thread_id, epoch, number << _BITS, (end or 0) & _MOST)
 
 
 def append(
     tx: Tx,
+    page: Page,
     *,
-    thread_id: ThreadId,
-    seq: int,
     node_id: NodeId | None,
     role: Role,
     text: str,
-    at: datetime,
     ref: str | None = None,
     calls: tuple[ToolCall, ...] = (),
+    attachments: tuple[Attachment, ...] = (),
     extra: dict[str, Any] | None = None,
     model: str | None = None,
     usage: Usage | None = None,
-) -> Turn:
+) -> tuple[Page, Turn]:
+    """Write the next turn; the page as it is then, and the turn."""
+    text, seq = to_text(text), page.head + 1
     tx.run(
         _APPEND,
-        thread_id=thread_id,
-        seq=seq,
+        place=page.base + seq,
         node_id=node_id,
         role=role,
         text=text,
-        at=to_micros(at),
+        at=to_micros(tx.now),
         ref=ref,
-        calls=to_json(calls) if calls else "[]",
-        extra=to_json(extra) if extra else "{}",
+        calls=to_json(calls) if calls else None,
+        attachments=to_json(attachments) if attachments else None,
+        extra=to_json(extra) if extra else None,
         model=model,
-        usage=_NO_USAGE if usage is None else to_json(usage),
+        usage=None if usage is None else to_json(usage),
     )
-    return Turn(
-        thread_id=thread_id,
+    turn = Turn(
+        thread_id=page.thread_id,
         seq=seq,
         node_id=node_id,
         role=role,
         text=text,
-        at=at,
+        at=tx.now,
         ref=ref,
         calls=calls,
+        attachments=attachments,
         extra=extra or {},
         model=model,
         usage=usage or Usage(),
     )
+    return page._replace(head=seq), turn
 
 
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
-    where = "thread_id = :id and seq > :after order by seq limit :limit"
-    return TURNS.select(tx, where, id=thread_id, after=after, limit=limit)
-
-
-def last_written(tx: Tx, thread_id: ThreadId) -> datetime | None:
-    row = tx.one(
-        "select at from turns where thread_id = :id order by seq desc limit 1", id=thread_id
+    """The turns after that one, oldest first."""
+    row = tx.one("select number from threads where id = :id", id=thread_id)
+    base = 0 if row is None else row[0] << _BITS
+    rows = tx.all(
+        "select place, node_id, role, text, at, ref, calls, attachments, extra, model, usage"
+        " from turns"
+        " where place > :place and place <= :end order by place limit :limit",
+        place=base + after,
+        end=base + _MOST,
+        limit=limit,
     )
-    return None if row is None else from_micros(row[0])
+    return [_turn(thread_id, row) for row in rows]
+
+
+def _turn(thread_id: ThreadId, row: Row) -> Turn:
+    place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
+    return Turn(
+        thread_id=thread_id,
+        seq=place & _MOST,
+        node_id=node_id,
+        role=role,
+        text=text,
+        at=from_micros(at),
+        ref=ref,
+        calls=() if calls is None else _CALLS.validate_json(calls),
+        attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments),
+        extra={} if extra is None else orjson.loads(extra),
+        model=model,
+        usage=Usage() if usage is None else Usage(**orjson.loads(usage)),
+    )
+
+
+def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
+    """The newest turn."""
+    end = page(tx, thread_id)
+    found = turns(tx, thread_id, after=end.head - 1, limit=1) if end.head else []
+    return found[0] if found else None
+
+
+class Spoken(NamedTuple):
+    seq: int
+    at: datetime
+
+
+def last_spoken(tx: Tx, thread_id: ThreadId) -> Spoken | None:
+    """Where and when anything but the journal's own notes was last written."""
+    base = page(tx, thread_id).base
+    row = tx.one(
+        "select place, at from turns where place > :base and place <= :end and role <> 'intent'"
+        " order by place desc limit 1",
+        base=base,
+        end=base + _MOST,
+    )
+    return None if row is None else Spoken(row[0] & _MOST, from_micros(row[1]))
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
     """The thread a node is worked on in; the newest, should there be more."""
-    found = THREADS.select(
-        tx, "node_id = :id order by created_at desc, id desc limit 1", id=node_id
-    )
+    where = "node_id = :id order by created_at desc, id desc limit 1"
+    found = THREADS.select(tx, where, id=node_id)
     return found[0] if found else None
 
 

@@ -25,6 +25,9 @@ Known = dict[str, Any]
 
 AnyTool = Callable[..., Any]
 
+NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+"""Shown for bytes that are no text, and for NUL, which PostgreSQL does not keep."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:

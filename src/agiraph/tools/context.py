@@ -3,7 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from agiraph.domain.chat import Lease, Transcript, Turn
+from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
+from agiraph.domain.outcomes import Done
 from agiraph.domain.people import Agent, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage, WorkNode
@@ -46,8 +47,31 @@ class RunContext:
     """The id of the call under way; an agent does one thing at a time."""
     tally: Tally = field(default_factory=Tally)
 
+    answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])
+    """Answers that go with the next write, which comes before anything else can happen."""
+
+    def leave(self, call: ToolCall, answer: Done) -> None:
+        """Let an answer be written with whatever is written next: one commit instead of two."""
+        self.answered.append((call, answer))
+        self.heard(
+            Turn(
+                thread_id=self.lease.thread_id,
+                seq=self.transcript.head + 1,
+                node_id=self.node.id,
+                role="tool",
+                ref=call.id,
+                text=answer.text,
+                at=self.clock.now(),
+                extra={"failed": True} if answer.failed else {},
+            )
+        )
+
+    def take_answered(self) -> list[tuple[ToolCall, Done]]:
+        taken, self.answered = self.answered, []
+        return taken
+
     def heard(self, *turns: Turn) -> None:
-        """Turns that were just written."""
+        """Turns that were written, or are with the next write."""
         self.transcript.add(*turns)
         for turn in turns:
             if turn.node_id == self.node.id:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from codecs import getincrementaldecoder
 from typing import Annotated
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.tools.base import Known, tool
+from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
 
 PAGE = 16 * 1024
@@ -22,7 +23,10 @@ Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a 
 def _read(ctx: RunContext, path: str) -> bytes:
     folder, name = ctx.scope.resolve(path, "r")
     with folder:
-        return folder.read(name, limit=LIMIT)
+        data = folder.read(name, limit=LIMIT + 1)
+    if len(data) > LIMIT:
+        raise Refused(f"{path} is longer than {LIMIT // 2**20} MiB; change it with bash, say sed.")
+    return data
 
 
 def _write(ctx: RunContext, path: str, data: bytes) -> None:
@@ -41,17 +45,27 @@ def _write(ctx: RunContext, path: str, data: bytes) -> None:
     Long files come in pages: ask again with the offset you are told.
     """,
 )
-async def read_file(ctx: RunContext, path: Path, offset: int = 0) -> Answer:
+async def read_file(
+    ctx: RunContext,
+    path: Path,
+    offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
+) -> Answer:
     """Read a text file."""
 
     def page() -> str:
         folder, name = ctx.scope.resolve(path, "r")
         with folder:
-            data = folder.read(name, offset=max(0, offset), limit=PAGE + 1)
-        text = data[:PAGE].decode(errors="replace")
-        if len(data) > PAGE:
-            text += f"\n… there is more: read_file({path!r}, offset={max(0, offset) + PAGE})"
-        return text or "(empty)"
+            data = folder.read(name, offset=offset, limit=PAGE + 1)
+        if not data:
+            return f"(nothing from byte {offset} on)" if offset else "(empty)"
+        is_last = len(data) <= PAGE
+        decoder = getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(data[:PAGE], is_last).replace("\0", NO_TEXT)
+        if is_last:
+            return text
+        torn, _ = decoder.getstate()  # a character that the page's end cuts in two comes next
+        after = offset + PAGE - len(torn)
+        return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
     return Done(await asyncio.to_thread(page))
 
@@ -73,12 +87,16 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
     """The file before and after; or `Refused` if it is not clear what to change."""
     before = _read(ctx, path)
-    found = before.decode(errors="replace").count(old)
-    if found != 1:
+    found = before.count(old.encode())
+    if found == 0:
         raise Refused(
-            f"{old[:80]!r} stands {found} times in {path}; give a piece that stands there once."
+            f"{old[:80]!r} does not stand in {path}; read it and copy the piece to the letter."
         )
-    return before, before.replace(old.encode(), new.encode(), 1)
+    if found > 1:
+        raise Refused(
+            f"{old[:80]!r} stands {found} times in {path}; take more of its surroundings with it."
+        )
+    return before, before.replace(old.encode(), new.encode())
 
 
 def _hash(data: bytes) -> str:

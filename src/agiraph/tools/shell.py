@@ -9,7 +9,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
-from agiraph.tools.base import Known, tool
+from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
 
 LONGEST = 3600
@@ -35,7 +35,8 @@ def shown(result: CommandResult) -> Answer:
                 f"[interrupted after {result.seconds:.1f} s: the runtime was cut off and the "
                 "command with it. It may have done part of its work; look before you repeat it.]"
             )
-    return Done(f"{how}\n{result.output}".rstrip(), failed=result.exit_code != 0)
+    output = result.output.replace("\0", NO_TEXT)
+    return Done(f"{how}\n{output}".rstrip(), failed=result.exit_code != 0)
 
 
 async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:

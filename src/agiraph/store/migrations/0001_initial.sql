@@ -1,9 +1,12 @@
 -- Every noun a table. Moments are microseconds since 1970 in UTC, structures are JSON text,
 -- claims are 0 or 1: both databases keep exactly what was given.
--- {clustered} keeps an append-only table in one tree on SQLite: one page a row instead of two.
+-- Teams and threads have numbers beside their ids. The journal and the events are keyed by number
+-- and place in one integer, so that an append touches one page and no index ({bigint}: SQLite
+-- keeps a table in the order of its key only if the key is called integer).
 
 create table teams (
-    id text primary key,
+    number {serial} primary key,
+    id text not null unique,
     name text not null,
     goal text not null,
     created_at bigint not null,
@@ -88,7 +91,8 @@ create table dependencies (
 create index dependents on dependencies (needs_id);
 
 create table threads (
-    id text primary key,
+    number {serial} primary key,
+    id text not null unique,
     team_id text not null references teams (id),
     agent_id text not null references agents (id),
     created_at bigint not null,
@@ -97,28 +101,25 @@ create table threads (
     parent_id text,
     epoch integer not null,
     claimed_seq integer not null,
-    reserved_tokens integer not null,
-    reserved_usd double precision not null,
-    reserved_for text,
     closed_at bigint
 );
 create index threads_of_agent on threads (agent_id, created_at);
 create index threads_of_node on threads (node_id, created_at);
 
+-- place: the thread's number, times 2^32, plus the turn's place in the thread.
 create table turns (
-    thread_id text not null references threads (id),
-    seq integer not null,
+    place {bigint} primary key,
     node_id text,
     role text not null,
     text text not null,
     at bigint not null,
     ref text,
-    calls text not null,
-    extra text not null,
+    calls text,
+    attachments text,
+    extra text,
     model text,
-    usage text not null,
-    primary key (thread_id, seq)
-) {clustered};
+    usage text
+);
 
 -- Calls and nodes that are parked, each with what it waits for. Gone when settled.
 create table waits (
@@ -233,14 +234,13 @@ create table spend (
     usd double precision not null,
     unpriced integer not null,
     primary key (node_id, agent_id, purpose, model)
-) {clustered};
+);
 create index spend_of_team on spend (team_id);
 
+-- place: the team's number, times 2^40, plus the event's place in the team.
 create table events (
-    team_id text not null references teams (id),
-    seq bigint not null,
+    place {bigint} primary key,
     type text not null,
     at bigint not null,
-    data text not null,
-    primary key (team_id, seq)
-) {clustered};
+    data text not null
+);

@@ -1,0 +1,96 @@
+"""Kills: a run of 200 turns that is killed ten times, and what of its work was repeated or lost."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import Budget
+from agiraph.providers.base import Request
+from agiraph.store import teams
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ReactiveModel
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+
+TURNS = 200
+KILLS = 10
+
+
+def _step(request: Request) -> int:
+    return sum(turn.role == "assistant" for turn in request.transcript.turns)
+
+
+async def _life(home: Path) -> None:
+    """Begin the run, or go on with it."""
+    ledger = os.open(home / "ledger", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    @tool(effect="once")
+    async def stamp(ctx: RunContext, number: Annotated[int, Field()]) -> Answer:
+        """Do something that must happen once."""
+        os.write(ledger, f"{number}\n".encode())
+        return Done(f"stamped {number}")
+
+    def react(request: Request) -> Says:
+        done = _step(request)
+        if done >= TURNS:
+            return says(call("finish", summary="done"))
+        return says(call("stamp", number=done))
+
+    world = World(home, clock=SystemClock(), tools=(stamp,))
+    world.model("ada", ReactiveModel("scripted/ada", react))
+    async with world:
+        if not await world.store.read(teams.every):
+            await world.found("Stamp", budget=Budget(turns=TURNS + 10))
+        await world.settle()
+        [team] = await world.store.read(teams.every)
+        print(team.status)
+
+
+def _count(ledger: Path) -> int:
+    return len(ledger.read_text().splitlines()) if ledger.exists() else 0
+
+
+def measure() -> dict[str, Any]:
+    home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+    ledger = home / "ledger"
+    dice = random.Random(7)
+    marks = sorted(dice.sample(range(5, TURNS - 5), KILLS))
+    killed = 0
+    for mark in marks:
+        process = subprocess.Popen([sys.executable, "-m", "bench.kills", str(home)], text=True)
+        while process.poll() is None and _count(ledger) < mark:
+            pass  # watching closely is the point: the kill should hit anywhere in a turn
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+    last = subprocess.run(
+        [sys.executable, "-m", "bench.kills", str(home)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    stamped = Counter(ledger.read_text().split())
+    shutil.rmtree(home)
+    return {
+        "killed": killed,
+        "finished": last.stdout.strip() == "completed",
+        "repeated": sum(n - 1 for n in stamped.values()),
+        "lost": sum(str(number) not in stamped for number in range(TURNS)),
+    }
+
+
+if __name__ == "__main__":
+    asyncio.run(_life(Path(sys.argv[1])))

@@ -1,0 +1,108 @@
+"""Stub: a model server that costs next to nothing, in a process of its own.
+
+It reads a request by its length without looking inside, and answers with a call of the tool
+`note` until it has been asked often enough; then with `finish`.
+"""
+
+import asyncio
+import json
+import sys
+from multiprocessing import Process, Queue
+from typing import Any
+
+import uvloop
+
+
+def _stream(*chunks: dict[str, Any]) -> bytes:
+    lines = b"".join(b"data: " + json.dumps(c).encode() + b"\n\n" for c in chunks)
+    return lines + b"data: [DONE]\n\n"
+
+
+def reply(number: int, last: bool) -> bytes:
+    name = "finish" if last else "note"
+    words = {"summary": "done"} if last else {"text": f"finding {number}: " + "x" * 60}
+    call = {
+        "index": 0,
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(words)},
+    }
+    body = _stream(
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        {"choices": [], "usage": {"prompt_tokens": 100 + number, "completion_tokens": 20}},
+    )
+    head = (
+        f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+class _Line(asyncio.Protocol):
+    def __init__(self, turns: int, delay: float) -> None:
+        self._turns = turns
+        self._delay = delay
+        self._left = 0
+        self._head = b""
+        self._number = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._left == 0:
+            self._head += data
+            end = self._head.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            at = self._head.lower().find(b"content-length:")
+            length = int(self._head[at + 15 : self._head.index(b"\r\n", at)])
+            self._left = length - (len(self._head) - end - 4)
+            self._head = b""
+        else:
+            self._left -= len(data)
+        if self._left <= 0:
+            self._left = 0
+            self._number += 1
+            answer = reply(self._number, self._number >= self._turns)
+            if self._delay:
+                asyncio.get_running_loop().call_later(self._delay, self._transport.write, answer)
+            else:
+                self._transport.write(answer)
+
+
+def _serve(turns: int, delay: float, ready: Any) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _Line(turns, delay), "127.0.0.1", 0)
+        ready.put(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    uvloop.run(main())
+
+
+class Stub:
+    """Counts per connection: one agent that keeps its connection gets its own script."""
+
+    def __init__(self, turns: int, delay: float = 0.0) -> None:
+        ready: Any = Queue()
+        self._process = Process(target=_serve, args=(turns, delay, ready), daemon=True)
+        self._process.start()
+        self.port = ready.get(timeout=30)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> "Stub":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+if __name__ == "__main__":
+    with Stub(int(sys.argv[1])) as stub:
+        print(stub.url)
+        stub._process.join()

@@ -1,0 +1,160 @@
+"""Turns: what a durable turn of loop and store costs, against the floor of the same run.
+
+The floor is what nobody can do without: an HTTP request with the body already encoded, and one
+append to SQLite with a full fsync. Both sides send the same bodies to the same stub.
+"""
+
+import asyncio
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import aiohttp
+import orjson
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import Budget
+from agiraph.providers.registry import Keys
+from agiraph.testing.world import World
+from agiraph.tools.base import Tool, tool
+from agiraph.tools.context import RunContext
+from bench.stub import Stub
+
+TURNS = 800
+MARKS = (50, 200, 800)
+WINDOW = 40
+RESULT = "noted: " + "y" * 200
+
+Stamps = list[float]
+
+
+def note_tool(stamps: Stamps) -> Tool:
+    @tool(effect="repeatable")
+    async def note(ctx: RunContext, text: Annotated[str, Field()]) -> Answer:
+        """Note a finding."""
+        stamps.append(time.process_time())
+        return Done(RESULT)
+
+    return note
+
+
+def written() -> dict[str, int]:
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+
+
+async def ours(url: str, stamps: Stamps) -> dict[str, float]:
+    """A whole run of the runtime, everything on: journal, events, money, budget, breaker."""
+    home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+    keys = Keys(openai_key="k", openai_url=url)
+    world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),))
+    before = written()
+    async with world:
+        founded = await world.found(
+            "Take notes", model="openai/stub", budget=Budget(turns=TURNS + 10)
+        )
+        await world.settle()
+        [goal] = await world.board(founded.team.id)
+        assert goal.status == "completed", (goal.status, goal.stop_reason, goal.result)
+    after = written()
+    shutil.rmtree(home)
+    return {k: (after[k] - before[k]) / TURNS for k in ("wchar", "write_bytes")}
+
+
+class Floor:
+    """The floor's two halves, by hand."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+        self.db = sqlite3.connect(self.folder / "floor.db", isolation_level=None)
+        self.db.execute("pragma journal_mode = wal")
+        self.db.execute("pragma synchronous = full")
+        self.db.execute("create table log (seq integer primary key, body text)")
+
+    def append(self, body: str) -> None:
+        self.db.execute("insert into log (body) values (?)", (body,))
+
+    def close(self) -> None:
+        self.db.close()
+        shutil.rmtree(self.folder)
+
+
+def bodies() -> Callable[[int], bytes]:
+    """Requests of the size ours have at that turn, already encoded."""
+    system = orjson.dumps({"role": "system", "content": "s" * 4000})
+    call = {"id": "call_1", "type": "function", "function": {"name": "note", "arguments": "x" * 90}}
+    turn = orjson.dumps({"role": "assistant", "content": None, "tool_calls": [call]})
+    turn += b"," + orjson.dumps({"role": "tool", "tool_call_id": "call_1", "content": RESULT})
+    head = b'{"model":"stub","stream":true,"tools":[' + b"t" * 5000 + b'],"messages":[' + system
+    return lambda number: head + (b"," + turn) * number + b"]}"
+
+
+async def floor_aiohttp(url: str, stamps: Stamps) -> None:
+    floor, body = Floor(), bodies()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        for number in range(TURNS):
+            data = body(number)
+            began = time.process_time()
+            async with session.post(f"{url}/chat/completions", data=data) as response:
+                answer = await response.read()
+            floor.append(answer[:300].decode())
+            stamps.append(time.process_time() - began)
+    floor.close()
+
+
+async def floor_raw(url: str, stamps: Stamps) -> None:
+    """The same over a bare socket: no HTTP library at all."""
+    floor, body = Floor(), bodies()
+    host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for number in range(TURNS):
+        data = body(number)
+        began = time.process_time()
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
+            % len(data)
+        )
+        writer.write(data)
+        await writer.drain()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        answer = await reader.readexactly(length)
+        floor.append(answer[:300].decode())
+        stamps.append(time.process_time() - began)
+    writer.close()
+    floor.close()
+
+
+def at(costs: list[float], mark: int) -> float:
+    """The median cost of a turn around this one, in microseconds."""
+    window = costs[max(0, mark - WINDOW) : mark]
+    return statistics.median(window) * 1e6
+
+
+async def measure(rounds: int) -> dict[str, Any]:
+    found: dict[str, list[list[float]]] = {"ours": [], "aiohttp": [], "raw": []}
+    io: list[dict[str, float]] = []
+    for _ in range(rounds):
+        runs: list[tuple[str, Callable[[str, Stamps], Awaitable[Any]]]] = [
+            ("raw", floor_raw), ("aiohttp", floor_aiohttp), ("ours", ours),
+        ]  # fmt: skip
+        for name, run in runs:
+            with Stub(TURNS) as stub:
+                stamps: Stamps = []
+                done = await run(stub.url, stamps)
+            if name == "ours":
+                io.append(done)
+                stamps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+            found[name].append(stamps)
+    table = {
+        name: {mark: statistics.median(at(costs, mark) for costs in runs) for mark in MARKS}
+        for name, runs in found.items()
+    }
+    return {"us": table, "io": {k: statistics.median(i[k] for i in io) for k in io[0]}}

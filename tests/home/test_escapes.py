@@ -1,0 +1,259 @@
+"""No path, no link and no race leads out of a folder, whichever way a file is opened."""
+
+import ctypes
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agiraph.domain.errors import AgiraphError, NotFound, OutOfScope, Refused
+from agiraph.home.beneath import Folder
+from agiraph.home.openers import PARTIAL, Opener, best_opener, by_kernel, by_walk, split
+
+SECRET = b"the secret outside"
+RACING_READS = 100_000
+RENAME_EXCHANGE = 2
+AT_FDCWD = -100
+PR_SET_PDEATHSIG = 1
+
+OPENERS = [pytest.param(by_kernel, id="openat2"), pytest.param(by_walk, id="walk")]
+
+
+@pytest.fixture(params=OPENERS)
+def opener(request: pytest.FixtureRequest) -> Opener:
+    if request.param is by_kernel and best_opener() is not by_kernel:
+        pytest.skip("this kernel or sandbox has no openat2")
+    return request.param
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder full of ways out of it, next to a secret."""
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "secret").write_bytes(SECRET)
+    (outside / "deep" / "secret").write_bytes(SECRET)
+    inside = tmp_path / "inside"
+    (inside / "a" / "b").mkdir(parents=True)
+    (inside / "a" / "b" / "plain.txt").write_bytes(b"plain")
+    links = {
+        "link": "../outside",
+        "file": "../outside/secret",
+        "absolute": str(outside),
+        "top": "/",
+        "up": "..",
+        "loop": "loop",
+        "dangling": "../outside/new",
+        "procroot": "/proc/self/root",
+        "proccwd": "/proc/self/cwd",
+        "a/link": "../../outside",
+        "a/b/file": "../../../outside/secret",
+        "a/b/back": "../..",
+    }
+    for name, target in links.items():
+        (inside / name).symlink_to(target)
+    return inside
+
+
+@pytest.fixture
+def folder(root: Path, opener: Opener) -> Iterator[Folder]:
+    with Folder.open(root, opener=opener) as opened:
+        yield opened
+
+
+def hostile_paths(root: Path) -> list[str]:
+    outside = root.parent / "outside"
+    ups = ["../" * depth for depth in range(1, 9)]
+    targets = ["outside/secret", "outside/deep/secret", "outside", "etc/passwd", ""]
+    climbs = [up + target for up in ups for target in targets]
+    starts = ["./", "a/", "a/b/", "a//b//", "link/", "none/", "a/b/back/", "~/", "-/"]
+    roundabout = [start + climb for start in starts for climb in climbs[5:15]]
+    dots = ["..", "../", "./..", "a/..", "a/../..", "a/./../../outside/secret", "..//outside"]
+    ends = ["", "/", "/.", "//", "/..", "/secret", "/deep/secret", "/deep/../secret", "/new/file"]
+    links = ["link", "file", "absolute", "top", "up", "loop", "dangling", "a/link", "a/b/file"]
+    through = [link + end for link in links for end in ends]
+    escaped = [
+        *("%2e%2e/outside/secret", "..%2foutside%2fsecret", "%2e%2e%2f", "..%c0%afoutside"),
+        *("..\\outside\\secret", "\\..\\outside", "C:\\outside", "\\\\host\\outside", "..;/x"),
+        *(".. /outside/secret", " ../outside/secret", "..\t/outside", "\n../outside/secret"),
+        *("..\0/outside/secret", "a\0", "\0", "file\0.txt", "a/b/plain.txt\0/../../../outside"),
+        *(
+            "\u2024\u2024/outside",
+            "\u2025/outside",
+            "\uff0e\uff0e/outside",
+            "..\u2215outside",
+            "..\uff0fx",
+        ),
+        *("\ud800", "..\udcff/outside", "\udc2e\udc2e/outside/secret", "\ufeff../outside/secret"),
+        *("\u202e../outside", "a\u2028../outside", "..\u200b/outside/secret"),
+        *("~", "~root", "~/outside", "$HOME", "${PWD}/../outside", "`pwd`", "$(pwd)/..", "*", "?"),
+        *("file:///etc/passwd", "file:../outside/secret", "http://outside/secret", "con", "nul"),
+        *("....//outside/secret", "..././outside/secret", "...", "....", ".../outside", ". ./x"),
+        *("x" * 256, "x" * 100_000, "a/" * 3000, "../" * 3000 + "etc/passwd", "é" * 200, "./" * 9),
+        *(PARTIAL + "x", f"a/{PARTIAL}y", f"{PARTIAL}/../secret"),
+    ]
+    absolute = [
+        *("/", "//", "///", "/.", "/..", "/etc/passwd", "//etc/passwd", "/proc/self/environ"),
+        *("/proc/self/root/etc/passwd", "/proc/self/fd/0", "/dev/zero", "/dev/tty", "/dev/stdin"),
+        *(str(outside / "secret"), f"/{outside}/secret", f"{root}/../outside/secret", str(root)),
+    ]
+    magic = [
+        "procroot" + str(outside / "secret"),
+        *(f"procroot/{name}" for name in ("", "etc/passwd", "proc/self/root", "dev/zero")),
+        *(f"proccwd/{name}" for name in ("", "..", "../../etc/passwd", "pyproject.toml")),
+    ]
+    return [*climbs, *roundabout, *dots, *through, *escaped, *absolute, *magic]
+
+
+def everything_in(path: Path) -> dict[str, bytes | str]:
+    return {
+        str(p.relative_to(path)): p.read_bytes() if p.is_file() else "folder"
+        for p in sorted(path.rglob("*"))
+    }
+
+
+def attempt(action: Callable[[], object]) -> object:
+    """What an action gives, or the refusal it meets; anything else fails the test."""
+    try:
+        return action()
+    except (AgiraphError, FileExistsError) as refusal:
+        return refusal
+
+
+def test_no_hostile_path_reads_lists_or_changes_anything_outside(
+    folder: Folder, root: Path
+) -> None:
+    paths = hostile_paths(root)
+    outside = root.parent / "outside"
+    before = everything_in(outside)
+    beyond = {entry.name for entry in Path("/").iterdir()} | {"secret", "outside", "inside"}
+
+    for path in paths:
+        assert attempt(lambda path=path: folder.read(path, limit=1000)) != SECRET, path
+        found = attempt(lambda path=path: {entry.name for entry in folder.list(path)})
+        assert not (isinstance(found, set) and len(found & beyond) > 1), path
+        attempt(lambda path=path: folder.exists(path))
+    for path in paths:
+        attempt(lambda path=path: folder.sub(path, create=True).close())
+        attempt(lambda path=path: folder.write(f"{path}/planted", b"planted"))
+        attempt(lambda path=path: folder.create_file(f"{path}/made").close())
+        folder.write("victim", b"")
+        attempt(lambda path=path: folder.rename("victim", f"{path}/moved"))
+        attempt(lambda path=path: folder.rename(f"{path}/secret", "stolen"))
+    for path in paths:
+        attempt(lambda path=path: folder.remove(f"{path}/secret"))
+        attempt(lambda path=path: folder.append(path, b"planted"))
+    for path in paths:
+        attempt(lambda path=path: folder.remove(path))
+
+    assert len(set(paths)) >= 200
+    assert everything_in(outside) == before
+    assert [p.name for p in sorted(root.parent.iterdir())] == ["inside", "outside"]
+
+
+@pytest.mark.parametrize(
+    ("path", "refusal", "sentence"),
+    [
+        ("", Refused, "'' is a folder; name a file in it, or use list_files."),
+        ("a", Refused, "'a' is a folder; name a file in it, or use list_files."),
+        ("link/x", OutOfScope, "'link/x' leads through a symbolic link; name the file itself."),
+        ("file", OutOfScope, "'file' leads through a symbolic link; name the file itself."),
+        ("a/../x", OutOfScope, "'a/../x' goes up with '..'; name the file from its folder down."),
+        ("/x", OutOfScope, "'/x' is absolute; give a path relative to your own folder."),
+        ("x\0y", OutOfScope, "A path cannot hold a NUL character; leave it out."),
+        (
+            "a/b/plain.txt/x",
+            Refused,
+            "'a/b/plain.txt/x' takes a file for a folder; list_files shows what there is.",
+        ),
+        (
+            "a/none",
+            NotFound,
+            "There is no file 'a/none'. It was looked for in this folder; "
+            "list_files shows what there is.",
+        ),
+    ],
+)
+def test_a_refusal_is_the_same_sentence_whichever_way_a_file_is_opened(
+    folder: Folder, path: str, refusal: type[Refused], sentence: str
+) -> None:
+    with pytest.raises(Refused) as caught:
+        folder.read(path, limit=10)
+    assert (type(caught.value), str(caught.value)) == (refusal, sentence)
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.text(
+        alphabet=st.sampled_from("./ab\0\\~\u00e9\u2024\ud800-") | st.characters(), max_size=40
+    )
+)
+def test_any_text_is_a_path_inside_or_refused(folder: Folder, path: str) -> None:
+    assert attempt(lambda: folder.read(path, limit=100)) != SECRET
+    try:
+        names = split(path)
+    except OutOfScope:
+        return
+    assert not {"", ".", "..", *[n for n in names if "/" in n or "\0" in n]} & set(names)
+
+
+def flip_until_killed(folder: Path) -> None:
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    one, other = os.fsencode(folder / "door"), os.fsencode(folder / "trap")
+    while True:
+        libc.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE)
+
+
+def in_child(action: Callable[[], object]) -> int:
+    """Fork a process that does this and nothing else."""
+    if pid := os.fork():
+        return pid
+    try:
+        action()
+    finally:
+        os._exit(70)
+
+
+@pytest.fixture
+def flipping(root: Path) -> Iterator[Path]:
+    """A folder in which a real folder and a link to the secret change places all the time."""
+    (root / "door").mkdir()
+    (root / "door" / "secret").write_bytes(b"inside")
+    (root / "trap").symlink_to("../outside")
+    pid = in_child(lambda: flip_until_killed(root))
+    yield root
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_no_read_follows_a_link_that_takes_the_place_of_a_folder(
+    flipping: Path, opener: Opener
+) -> None:
+    seen: Counter[bytes | str] = Counter()
+    with Folder.open(flipping, opener=opener) as folder:
+        for _ in range(RACING_READS):
+            found = attempt(lambda: folder.read("door/secret", limit=100))
+            seen[found if isinstance(found, bytes) else type(found).__name__] += 1
+
+    # Refused: the walk met the link and looked again, and by then it was a folder.
+    assert {b"inside", "OutOfScope"} <= set(seen) <= {b"inside", "OutOfScope", "Refused"}
+    assert seen.total() == RACING_READS
+
+
+def test_no_write_follows_a_link_that_takes_the_place_of_a_folder(
+    flipping: Path, opener: Opener
+) -> None:
+    before = everything_in(flipping.parent / "outside")
+    with Folder.open(flipping, opener=opener) as folder:
+        for number in range(1000):
+            attempt(lambda number=number: folder.write(f"door/new/{number}", b"x"))
+            attempt(lambda: folder.remove("door/secret"))
+            attempt(lambda: folder.sub("door/made/deep", create=True).close())
+
+    assert everything_in(flipping.parent / "outside") == before

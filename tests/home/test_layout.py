@@ -1,0 +1,221 @@
+"""A home has one runtime, its teams keep what they wrote, and no name leads out of it."""
+
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import HomeInUse, Misconfigured, OutOfScope
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.people import Team
+from agiraph.home import layout
+from agiraph.home.layout import Home
+
+TEAM = Team(
+    id=TeamId("team_1"),
+    name="Prices",
+    goal="Find the price",
+    created_at=datetime(2026, 2, 11, tzinfo=UTC),
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.open(tmp_path / "home")
+
+
+def files_in(path: Path) -> dict[str, str]:
+    return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
+
+
+def permissions(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    home = Home.open(tmp_path / "deep" / "home")
+    assert (home.database_path, home.config_path, home.token_path) == (
+        tmp_path / "deep/home/agiraph.db",
+        tmp_path / "deep/home/agiraph.toml",
+        tmp_path / "deep/home/token",
+    )
+    home.team(TEAM.id).prepare(TEAM)
+    made = list((tmp_path / "deep" / "home").rglob("*"))
+    assert {permissions(p) for p in made if p.is_dir()} == {0o700}
+    assert {permissions(p) for p in made if p.is_file()} == {0o600}
+    assert permissions(tmp_path / "deep" / "home") == 0o700
+
+
+def test_a_folder_that_was_there_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(mode=0o755)
+    Home.open(tmp_path / "mine")
+    assert permissions(tmp_path / "mine") == 0o755
+
+
+def test_a_home_that_cannot_be_is_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Misconfigured, match="Set AGIRAPH_HOME to a folder that you may write to"):
+        Home.open(tmp_path / "file")
+
+
+@pytest.fixture
+def holder(home: Home) -> Iterator[int]:
+    """Another process that holds the lock of the home until it is killed."""
+    held, telling = os.pipe()
+    waiting, end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            lock = home.lock()
+            os.write(telling, b"held")
+            os.close(end)
+            os.read(waiting, 1)
+            lock.release()
+        finally:
+            os._exit(0)
+    assert os.read(held, 4) == b"held"
+    yield pid
+    for fd in (held, telling, waiting, end):
+        os.close(fd)
+    os.waitpid(pid, 0)
+
+
+def test_a_second_runtime_is_refused_and_told_whom_to_stop(home: Home, holder: int) -> None:
+    with pytest.raises(HomeInUse) as refusal:
+        home.lock()
+    assert str(refusal.value) == (
+        f"Process {holder} already works on {str(home.path)!r}. "
+        "Stop it first, or set AGIRAPH_HOME to another folder."
+    )
+
+
+def test_the_lock_of_a_killed_runtime_is_free(home: Home, holder: int) -> None:
+    os.kill(holder, signal.SIGKILL)
+    os.waitid(os.P_PID, holder, os.WEXITED | os.WNOWAIT)
+    with home.lock():
+        assert (home.path / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_released_lock_can_be_taken_again(home: Home) -> None:
+    with home.lock() as lock, pytest.raises(HomeInUse):
+        home.lock()
+    lock.release()
+    home.lock().release()
+
+
+def test_of_many_processes_one_gets_the_lock(home: Home) -> None:
+    """Each holds the lock until all have tried: the pipe ends when the last has had its turn."""
+    tried, trying = os.pipe()
+    children: list[int] = []
+    for _ in range(8):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                lock = home.lock()
+            except HomeInUse:
+                os._exit(1)
+            os.close(trying)
+            os.read(tried, 1)
+            lock.release()
+            os._exit(0)
+        children.append(pid)
+    os.close(trying)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+    os.close(tried)
+    assert sorted(codes) == [0, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_program_that_outlives_a_killed_runtime_does_not_keep_the_lock(home: Home) -> None:
+    started, telling = os.pipe()
+    waiting, end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            home.lock()
+            streams = [(os.POSIX_SPAWN_DUP2, waiting, 0), (os.POSIX_SPAWN_DUP2, telling, 1)]
+            os.posix_spawn("/bin/sh", ["sh", "-c", "echo on; read _"], {}, file_actions=streams)
+            signal.pause()
+        finally:
+            os._exit(1)
+    assert os.read(started, 2) == b"on"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+    home.lock().release()
+
+    for fd in (started, telling, waiting, end):
+        os.close(fd)
+
+
+def test_a_spool_folder_is_made_for_any_call_id(home: Home) -> None:
+    spool = home.path / "spool"
+    plain = home.spool("toolu_01-A")
+    odd = [
+        home.spool(call) for call in ("../../etc", "a/b", "", ".", "x" * 300, "call:1", "\ud800")
+    ]
+
+    assert plain == spool / "toolu_01-A"
+    assert home.spool("toolu_01-A") == plain
+    assert len(set(odd)) == len(odd)
+    assert sorted(spool.iterdir()) == sorted([plain, *odd])
+    assert {len(path.name) for path in odd} == {64}
+
+
+def test_a_new_team_finds_its_files(home: Home) -> None:
+    home.team(TEAM.id).prepare(TEAM)
+    assert files_in(home.path / "teams" / "team_1") == {
+        "SOUL.md": layout.SOUL,
+        "GOAL.md": "# Goal\n\nFind the price\n",
+        "MEMORY.md": layout.MEMORY,
+        "PLAN.md": layout.PLAN,
+        "memory/index.md": layout.INDEX,
+    }
+    folders = {p.name for p in (home.path / "teams/team_1/memory").iterdir() if p.is_dir()}
+    assert folders == {"knowledge", "experiences", "preferences"}
+
+
+def test_a_new_goal_is_written_and_nothing_else_is_touched(home: Home) -> None:
+    team = home.team(TEAM.id)
+    team.prepare(TEAM)
+    for name in ("SOUL.md", "MEMORY.md", "PLAN.md", "memory/index.md"):
+        team.folder.write(name, b"ours")
+
+    team.prepare(replace(TEAM, goal="Find the size"))
+
+    assert files_in(home.path / "teams" / "team_1") == {
+        "SOUL.md": "ours",
+        "GOAL.md": "# Goal\n\nFind the size\n",
+        "MEMORY.md": "ours",
+        "PLAN.md": "ours",
+        "memory/index.md": "ours",
+    }
+
+
+def test_an_agent_keeps_what_is_on_its_desk(home: Home) -> None:
+    team = home.team(TEAM.id)
+    with team.agent("ada") as desk:
+        desk.write("NOTEBOOK.md", b"mine")
+    with team.agent("ada") as desk:
+        assert desk.name == "agents/ada"
+    assert files_in(home.path / "teams/team_1/agents") == {
+        "ada/IDENTITY.md": "# ada\n",
+        "ada/MEMORY.md": layout.MEMORY,
+        "ada/NOTEBOOK.md": "mine",
+    }
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "a/", "../a", "a\0", "x" * 256])
+def test_a_name_that_is_more_than_a_name_makes_no_folder(home: Home, name: str) -> None:
+    team = home.team(TEAM.id)
+    with pytest.raises(OutOfScope):
+        team.agent(name)
+    with pytest.raises(OutOfScope):
+        team.node(NodeId(name))
+    with pytest.raises(OutOfScope):
+        home.team(TeamId(name))
+    assert list((home.path / "teams").rglob("*")) == [home.path / "teams" / "team_1"]

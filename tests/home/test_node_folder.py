@@ -1,0 +1,286 @@
+"""A node's results appear whole or not at all, whatever crashes, and never change."""
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from agiraph import faultpoints
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.work import WorkNode
+from agiraph.home.beneath import Folder
+from agiraph.home.node_folder import Manifest, NodeFolder
+
+NODE = WorkNode(
+    id=NodeId("node_1"),
+    team_id=TeamId("team_1"),
+    task="Find what it costs.\n",
+    title="Price",
+    source="delegation",
+    created_at=datetime(2026, 2, 11, tzinfo=UTC),
+    acceptance=("a number", "its source"),
+)
+
+RESULTS = {"price.md": b"40 euro", "data/raw/table.csv": b"a,b\n1,2\n", "empty": b""}
+HASHES = {name: sha256(data).hexdigest() for name, data in RESULTS.items()}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "node").mkdir()
+    return tmp_path / "node"
+
+
+@pytest.fixture
+def node(path: Path) -> NodeFolder:
+    folder = NodeFolder(id=NODE.id, folder=Folder.open(path))
+    folder.prepare(NODE, {})
+    return folder
+
+
+def work(node: NodeFolder) -> None:
+    for name, data in RESULTS.items():
+        node.folder.write(f"scratch/{name}", data)
+
+
+def files_in(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_an_assignment_is_laid_out_once(path: Path) -> None:
+    node = NodeFolder(id=NODE.id, folder=Folder.open(path))
+    node.prepare(NODE, {"spec": "nodes/node_0/published/spec.md"})
+    written = {p.name: p.stat().st_ino for p in path.iterdir()}
+    node.prepare(NODE, {"spec": "nodes/node_0/published/spec.md"})
+
+    assert files_in(path) == {
+        "_spec.md": b"# Price\n\nFind what it costs.\n\n"
+        b"## Accepted when\n\n- a number\n- its source\n",
+        "_refs.json": b'{\n  "spec": "nodes/node_0/published/spec.md"\n}\n',
+    }
+    assert {p.name: p.stat().st_ino for p in path.iterdir()} == written
+    assert (path / "scratch").is_dir()
+
+
+def test_an_assignment_that_changed_is_laid_out_anew(node: NodeFolder, path: Path) -> None:
+    node.prepare(NODE, {"more": "nodes/node_2/published"})
+    assert json.loads((path / "_refs.json").read_bytes()) == {"more": "nodes/node_2/published"}
+
+
+def test_published_files_are_the_scratch_files_with_their_hashes(
+    node: NodeFolder, path: Path
+) -> None:
+    work(node)
+    assert node.publish("It costs 40 euro.") == HASHES
+
+    published = files_in(path / "published")
+    manifest = json.loads(published.pop("_manifest.json"))
+    assert published == RESULTS
+    assert manifest == {"summary": "It costs 40 euro.", "partial": False, "files": HASHES}
+    assert node.manifest() == Manifest(summary="It costs 40 euro.", files=HASHES)
+    assert node.verify() == []
+    assert sorted(p.name for p in path.iterdir()) == [
+        *("_refs.json", "_spec.md", "published", "scratch")
+    ]
+
+
+def test_published_files_are_read_only_and_the_scratch_files_are_not(
+    node: NodeFolder, path: Path
+) -> None:
+    work(node)
+    node.publish("done")
+    modes = {
+        name: {stat.S_IMODE(p.stat().st_mode) for p in (path / name).rglob("*") if p.is_file()}
+        for name in ("published", "scratch")
+    }
+    assert modes == {"published": {0o444}, "scratch": {0o600}}
+
+
+def test_an_empty_scratch_folder_publishes_its_summary(node: NodeFolder, path: Path) -> None:
+    assert node.publish("There is nothing.") == {}
+    assert list(files_in(path / "published")) == ["_manifest.json"]
+    assert node.verify() == []
+
+
+def test_a_summary_may_hold_anything_a_model_can_say(node: NodeFolder) -> None:
+    node.publish("half a \ud83d smile, \0 and é")
+    assert node.manifest().summary == "half a \ud83d smile, \0 and é"
+
+
+def test_links_pipes_and_half_written_files_are_not_published(
+    node: NodeFolder, path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    scratch = path / "scratch"
+    (scratch / "real.md").write_bytes(b"real")
+    (scratch / "link.md").symlink_to(tmp_path / "secret")
+    (scratch / "folder").symlink_to(tmp_path)
+    (scratch / ".agiraph-part-00").write_bytes(b"half")
+    os.mkfifo(scratch / "pipe")
+
+    assert node.publish("done") == {"real.md": sha256(b"real").hexdigest()}
+    assert sorted(files_in(path / "published")) == ["_manifest.json", "real.md"]
+
+
+def test_what_was_published_stays_whatever_is_published_next(node: NodeFolder, path: Path) -> None:
+    work(node)
+    node.publish("first")
+    before = files_in(path / "published")
+    node.folder.write("scratch/late.md", b"late")
+
+    assert node.publish("second") == HASHES
+    assert node.publish("third", partial=True) == HASHES
+    assert files_in(path / "published") == before
+
+
+def test_a_partial_result_gives_way_to_a_whole_one_and_is_kept_aside(
+    node: NodeFolder, path: Path
+) -> None:
+    node.folder.write("scratch/draft.md", b"half")
+    assert node.publish("so far", partial=True) == {"draft.md": sha256(b"half").hexdigest()}
+    node.folder.write("scratch/draft.md", b"whole")
+    again = node.publish("still so far", partial=True)
+    assert again == {"draft.md": sha256(b"half").hexdigest()}
+
+    assert node.publish("all of it") == {"draft.md": sha256(b"whole").hexdigest()}
+    assert node.manifest().summary == "all of it"
+    assert files_in(path / "_replaced-1")["draft.md"] == b"half"
+
+
+def run_until(point: int, action: Callable[[], object]) -> list[str]:
+    """Do this in a process that is killed at its point-th fault point; give those it passed."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        passed: list[str] = []
+
+        def pull_the_plug(name: str) -> None:
+            passed.append(name)
+            os.write(writing, f"{name}\n".encode())
+            if len(passed) == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        faultpoints.armed = pull_the_plug
+        try:
+            action()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        passed = told.read().decode().split()
+    os.waitpid(pid, 0)
+    return passed
+
+
+FIRST = ["fx:before:publish", "fx:staged:publish", "fx:after:publish"]
+AFTER_PARTIAL = [*FIRST[:2], "fx:replaced:publish", FIRST[2]]
+
+
+@pytest.mark.parametrize("point", range(1, 4))
+def test_a_crash_while_publishing_leaves_nothing_or_everything(
+    node: NodeFolder, path: Path, point: int
+) -> None:
+    work(node)
+    assert run_until(point, lambda: node.publish("done")) == FIRST[:point]
+
+    assert (path / "published").exists() == (point == 3)
+    assert not (path / "published").exists() or node.verify() == []
+    node.folder.write("scratch/later.md", b"later")
+    later = {} if point == 3 else {"later.md": sha256(b"later").hexdigest()}
+    assert node.publish("done") == HASHES | later
+    assert node.verify() == []
+    assert not (path / "_stage").exists()
+
+
+@pytest.mark.parametrize("second", range(1, 5))
+@pytest.mark.parametrize("first", range(1, 5))
+def test_two_crashes_while_replacing_a_partial_result_lose_nothing(
+    node: NodeFolder, path: Path, first: int, second: int
+) -> None:
+    node.publish("so far", partial=True)
+    work(node)
+    assert run_until(first, lambda: node.publish("done")) == AFTER_PARTIAL[:first]
+    assert not (path / "published").exists() or node.verify() == []
+    run_until(second, lambda: node.publish("done"))
+    assert not (path / "published").exists() or node.verify() == []
+
+    assert node.publish("done") == HASHES
+    assert (node.verify(), node.manifest().summary) == ([], "done")
+    assert sorted(p.name for p in path.iterdir()) == [
+        *("_refs.json", "_replaced-1", "_spec.md", "published", "scratch")
+    ]
+
+
+def test_what_a_crash_left_of_a_write_is_swept_when_the_node_is_handed_out_again(
+    node: NodeFolder, path: Path
+) -> None:
+    assert run_until(2, lambda: node.folder.write("scratch/a/b.md", b"half")) == [
+        *("fx:before:write", "fx:in:write")
+    ]
+    assert len(list((path / "scratch" / "a").iterdir())) == 1
+    node.prepare(NODE, {})
+    assert list((path / "scratch" / "a").iterdir()) == []
+
+
+def test_every_difference_to_the_manifest_is_named(node: NodeFolder, path: Path) -> None:
+    assert node.verify() == ["There is no published/_manifest.json."]
+    work(node)
+    node.publish("done")
+    (path / "published" / "price.md").chmod(0o644)
+    (path / "published" / "price.md").write_bytes(b"50 euro")
+    (path / "published" / "empty").unlink()
+    (path / "published" / "extra").touch()
+
+    assert node.verify() == [
+        "'empty' is missing.",
+        "'price.md' was changed.",
+        "'extra' was added.",
+    ]
+    with pytest.raises(Conflict, match=r"not as it was published: 'empty' is missing\."):
+        node.publish("again")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"null", b'{"summary": 1}', b"\xff\xfe"])
+def test_a_damaged_manifest_is_a_problem_and_not_a_crash(
+    node: NodeFolder, path: Path, damage: bytes
+) -> None:
+    node.publish("done")
+    (path / "published" / "_manifest.json").unlink()
+    (path / "published" / "_manifest.json").write_bytes(damage)
+    assert node.verify() == ["published/_manifest.json of node_1 cannot be read."]
+
+
+def test_a_node_that_published_nothing_has_no_manifest(node: NodeFolder) -> None:
+    with pytest.raises(NotFound):
+        node.manifest()
+
+
+def test_too_many_files_are_refused_and_leave_no_trace(node: NodeFolder, path: Path) -> None:
+    for number in range(10_001):
+        (path / "scratch" / str(number)).touch()
+    with pytest.raises(Refused, match=r"more than 10,000 files .* remove what is not a result"):
+        node.publish("done")
+    assert not (path / "published").exists()
+    (path / "scratch" / "0").unlink()
+    assert len(node.publish("done")) == 10_000
+
+
+def test_more_than_a_gibibyte_is_refused(node: NodeFolder, path: Path) -> None:
+    with (path / "scratch" / "huge").open("wb") as file:
+        file.truncate(1024**3 + 1)
+    with pytest.raises(Refused, match="more than 1 GiB"):
+        node.publish("done")
+    assert not (path / "published").exists()
+
+
+def test_a_scratch_file_may_not_pose_as_the_manifest(node: NodeFolder) -> None:
+    node.folder.write("scratch/_manifest.json", b"{}")
+    with pytest.raises(Refused, match="has a name that publishing needs; rename it"):
+        node.publish("done")

@@ -1,0 +1,250 @@
+"""Every role reaches exactly the places its row of the table grants."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import NotFound, OutOfScope
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.people import Team
+from agiraph.home.layout import Home, TeamFolder
+from agiraph.home.scopes import ACCESS, Place, Scope, Want
+
+P = Place
+TEAM = Team(
+    id=TeamId("team_1"),
+    name="Prices",
+    goal="Find the price",
+    created_at=datetime(2026, 2, 11, tzinfo=UTC),
+)
+
+FILES: dict[str, Place] = {
+    "nodes/own/_spec.md": P.OWN_SPEC,
+    "nodes/own/_refs.json": P.OWN_SPEC,
+    "nodes/own/scratch/draft.md": P.OWN_SCRATCH,
+    "nodes/own/scratch/deep/draft.md": P.OWN_SCRATCH,
+    "nodes/own/published/result.md": P.OWN_PUBLISHED,
+    "nodes/own/_stage/result.md": P.UNKNOWN,
+    "nodes/other/published/result.md": P.PUBLISHED,
+    "nodes/other/published/deep/result.md": P.PUBLISHED,
+    "nodes/other/_spec.md": P.OTHER_NODE,
+    "nodes/other/scratch/draft.md": P.OTHER_NODE,
+    "agents/ada/NOTEBOOK.md": P.OWN_DESK,
+    "agents/bob/NOTEBOOK.md": P.OTHER_DESK,
+    "SOUL.md": P.SOUL,
+    "GOAL.md": P.SOUL,
+    "PLAN.md": P.PLAN,
+    "MEMORY.md": P.TEAM_MEMORY,
+    "memory/index.md": P.TEAM_MEMORY,
+    "memory/knowledge/prices.md": P.TEAM_MEMORY,
+}
+"""One file in every place, each of which holds its own path."""
+
+GRANTED = {
+    "coordinator": {
+        "r": {*P} - {P.OTHER_DESK, P.UNKNOWN},
+        "w": {P.OWN_SCRATCH, P.OWN_DESK, P.PLAN, P.TEAM_MEMORY},
+    },
+    "worker": {
+        "r": {P.OWN_SPEC, P.OWN_SCRATCH, P.OWN_PUBLISHED, P.PUBLISHED, P.OWN_DESK, P.SOUL, P.PLAN},
+        "w": {P.OWN_SCRATCH, P.OWN_DESK},
+    },
+}
+GRANTED["researcher"] = GRANTED["worker"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "teams" / "team_1"
+
+
+@pytest.fixture
+def team(tmp_path: Path, path: Path) -> Iterator[TeamFolder]:
+    opened = Home.open(tmp_path / "home").team(TEAM.id)
+    opened.prepare(TEAM)
+    for file in FILES:
+        opened.folder.write(file, file.encode())
+    with opened.folder:
+        yield opened
+
+
+def scope(team: TeamFolder, role: str = "worker") -> Scope:
+    return Scope(role=role, agent="ada", node=NodeId("own"), team=team)
+
+
+def read(at: Scope, path: str) -> str:
+    folder, rest = at.resolve(path, "r")
+    with folder:
+        return folder.read(rest, limit=1000).decode()
+
+
+def write(at: Scope, path: str) -> None:
+    folder, rest = at.resolve(path, "w")
+    with folder:
+        folder.write(rest, b"written")
+
+
+def files_in(path: Path) -> dict[str, str]:
+    return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
+
+
+def test_the_table_has_a_word_for_every_place() -> None:
+    assert {role: set(row) for role, row in ACCESS.items()} == {
+        "coordinator": {*P},
+        "worker": {*P},
+    }
+    assert {right for row in ACCESS.values() for right in row.values()} == {"", "r", "rw"}
+
+
+@pytest.mark.parametrize("role", GRANTED)
+@pytest.mark.parametrize("file", FILES)
+def test_a_role_reads_what_the_table_grants_and_nothing_else(
+    team: TeamFolder, role: str, file: str
+) -> None:
+    at = scope(team, role)
+    assert at.locate(file).place == FILES[file]
+    if FILES[file] in GRANTED[role]["r"]:
+        assert read(at, file) == file
+    else:
+        with pytest.raises(OutOfScope, match=f"^You may not read '{file}'. You may read these: "):
+            read(at, file)
+
+
+@pytest.mark.parametrize("role", GRANTED)
+@pytest.mark.parametrize("file", FILES)
+def test_a_role_writes_what_the_table_grants_and_nothing_else(
+    team: TeamFolder, path: Path, role: str, file: str
+) -> None:
+    before = files_in(path)
+    if FILES[file] in GRANTED[role]["w"]:
+        write(scope(team, role), file)
+        assert files_in(path) == before | {file: "written"}
+    else:
+        with pytest.raises(OutOfScope, match=f"^You may not write '{file}'. You may write these: "):
+            write(scope(team, role), file)
+        assert files_in(path) == before
+
+
+@pytest.mark.parametrize(
+    ("short", "file"),
+    [
+        ("_spec.md", "nodes/own/_spec.md"),
+        ("./_refs.json", "nodes/own/_refs.json"),
+        ("scratch/draft.md", "nodes/own/scratch/draft.md"),
+        ("published/result.md", "nodes/own/published/result.md"),
+        ("draft.md", "nodes/own/scratch/draft.md"),
+        ("deep/draft.md", "nodes/own/scratch/deep/draft.md"),
+        ("./deep//draft.md/", "nodes/own/scratch/deep/draft.md"),
+        (".//SOUL.md/", "SOUL.md"),
+        ("nodes/./other//published/./result.md", "nodes/other/published/result.md"),
+    ],
+)
+def test_short_and_clumsy_paths_lead_where_they_say(
+    team: TeamFolder, short: str, file: str
+) -> None:
+    assert read(scope(team), short) == file
+
+
+LOOKALIKES = [
+    *("soul.md", "Soul.md", "SOUL.MD", "goal.md", "GOAL.md ", " GOAL.md", "SOUL.md\n", "SOUL.md."),
+    *("plan.md", "memory.md", "Memory/index.md", "MEMORY/index.md", "memory /index.md"),
+    *("Nodes/other/scratch/draft.md", "NODES/other/_spec.md", "nodes\\other\\scratch\\draft.md"),
+    *("Agents/bob/NOTEBOOK.md", "agents\u2215bob", "agents\uff0fbob\uff0fNOTEBOOK.md"),
+    *("\uff33OUL.md", "S\u039fUL.md", "S\u041eUL.md", "memor\u0443/index.md", "PLAN.md\u200b"),
+    *("\ufeffSOUL.md", "n\u043edes/other/scratch/draft.md", "me\u0301mory/x", "_spec.md\u200d"),
+    *("_SPEC.md", "_Refs.json", "Published/result.md", "%53OUL.md", "SOUL%2emd", "~/SOUL.md"),
+]
+
+
+@pytest.mark.parametrize("role", ["coordinator", "worker"])
+@pytest.mark.parametrize("name", LOOKALIKES)
+def test_what_merely_looks_like_another_place_is_a_scratch_file(
+    team: TeamFolder, path: Path, role: str, name: str
+) -> None:
+    before = files_in(path)
+    at = scope(team, role)
+    with pytest.raises(NotFound, match="It was looked for in 'nodes/own/scratch'"):
+        read(at, name)
+    write(at, name)
+    assert files_in(path) == before | {f"nodes/own/scratch/{name}": "written"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("nodes/Own/scratch/draft.md", "nodes/own /scratch/draft.md"),
+        *("nodes/other/Published/result.md", "nodes/other/published./result.md", "nodes", "nodes/"),
+        *("nodes/other", "nodes/other/", "nodes/other//scratch", "nodes/./other/./_spec.md"),
+        *("agents", "agents/", "agents/Ada/NOTEBOOK.md", "agents/ADA", "agents/ada /x", "agents/."),
+        *("agents//bob/NOTEBOOK.md", "agents/./bob", "agents/\u0430da/NOTEBOOK.md"),
+        *("memory", "memory/", "memory//index.md", "./memory/index.md", "MEMORY.md/"),
+        *("SOUL.md/x", "PLAN.md/x", "_spec.md/x", "_refs.json/x", "nodes/own/other"),
+        *("scratch/../_spec.md", "..", "../other/_spec.md", "scratch/../../other/scratch/draft.md"),
+        *("nodes/own/../other/scratch/draft.md", "/SOUL.md", "//SOUL.md", "SOUL.md\0", "./../x"),
+        *("nodes/own/_stage/result.md", "nodes/own/scratch/../_stage/result.md"),
+    ],
+)
+@pytest.mark.parametrize("want", ["r", "w"])
+def test_no_spelling_opens_a_closed_place_to_a_worker(
+    team: TeamFolder, path: Path, name: str, want: Want
+) -> None:
+    before = sorted(path.rglob("*"))
+    with pytest.raises(OutOfScope):
+        scope(team).resolve(name, want)
+    assert sorted(path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("role", ["coordinator", "worker"])
+@pytest.mark.parametrize("want", ["r", "w"])
+def test_a_link_planted_by_a_command_opens_no_other_place(
+    team: TeamFolder, path: Path, role: str, want: Want
+) -> None:
+    scratch = path / "nodes/own/scratch"
+    (scratch / "desk").symlink_to(path / "agents/bob")
+    (scratch / "soul.md").symlink_to(path / "SOUL.md")
+    (path / "nodes/other/published/way-out").symlink_to(path / "agents/bob")
+    before = files_in(path)
+    act = read if want == "r" else write
+
+    for name in ("desk/NOTEBOOK.md", "scratch/desk/new", "nodes/other/published/way-out/x"):
+        with pytest.raises(OutOfScope):
+            act(scope(team, role), name)
+    with pytest.raises(OutOfScope):
+        read(scope(team, role), "soul.md")
+    assert files_in(path) == before
+
+
+def test_the_own_scratch_folder_is_where_no_path_leads(team: TeamFolder) -> None:
+    for name in ("", ".", "./", "scratch", "scratch/", "nodes/own/scratch"):
+        folder, rest = scope(team).resolve(name, "r")
+        with folder:
+            assert [entry.name for entry in folder.list(rest)] == ["deep", "draft.md"]
+
+
+def test_the_own_node_can_be_listed(team: TeamFolder) -> None:
+    folder, rest = scope(team).resolve("nodes/own", "r")
+    with folder:
+        assert [entry.name for entry in folder.list(rest)] == [
+            *("_refs.json", "_spec.md", "_stage", "published", "scratch")
+        ]
+
+
+def test_a_refusal_says_what_is_open_instead(team: TeamFolder) -> None:
+    with pytest.raises(OutOfScope) as refusal:
+        scope(team).resolve("memory/index.md", "w")
+    assert str(refusal.value) == (
+        "You may not write 'memory/index.md'. You may write these: scratch/…, agents/ada/…."
+    )
+    with pytest.raises(OutOfScope) as refusal:
+        scope(team).resolve("agents/bob/NOTEBOOK.md", "r")
+    assert str(refusal.value) == (
+        "You may not read 'agents/bob/NOTEBOOK.md'. You may read these: scratch/…, agents/ada/…, "
+        "PLAN.md, _spec.md, _refs.json, published/…, nodes/<node>/published/…, SOUL.md, GOAL.md."
+    )
+
+
+def test_what_another_node_has_not_published_is_not_found(team: TeamFolder) -> None:
+    with pytest.raises(NotFound, match="There is no folder 'nodes/none/published'"):
+        scope(team).resolve("nodes/none/published/result.md", "r")

@@ -1,0 +1,181 @@
+"""A model that goes in circles or falls silent is told once, and then stopped with a reason."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.policies.breaker import Breaker
+from agiraph.testing import Call, Says, World, call, says
+from agiraph.testing.scripted import Line, ScriptedModel
+from tests.providers.said import thread, tool_call, turn
+
+CIRCLE = (
+    "[Runtime] You go in circles: the same calls, 3 times over, with the same outcome. It will "
+    "not turn out differently. Do something else, ask, or hand in what you have."
+)
+NUDGE = (
+    "[Runtime] You answered without calling a tool. If you are done, hand in with finish; "
+    "if not, take the next step."
+)
+SAME = "The model went in circles: the same calls, 5 times over, with the same outcome."
+FINISH = says(call("finish", summary="done"))
+LOOK = call("read_file", path="_spec.md")
+
+
+async def run(world: World, *lines: Line) -> tuple[WorkNode, ScriptedModel]:
+    ada = world.script("ada", *lines)
+    founded = await world.found("Go on")
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    return node, ada
+
+
+async def notices(world: World, node: WorkNode) -> list[str]:
+    """What the runtime itself said in the thread."""
+    turns = await world.turns(node.id)
+    return [t.text for t in turns if t.role == "user" and t.text.startswith("[Runtime]")]
+
+
+def ping_pong(*calls: Call, times: int) -> list[Says]:
+    return [says(c) for c in calls] * times
+
+
+async def test_the_same_call_is_warned_about_once_and_stopped_at_the_fifth(world: World) -> None:
+    node, ada = await run(world, *[says("Again.", LOOK)] * 9)
+
+    [told] = await world.inbox()
+    assert (node.status, node.stop_reason, len(ada.requests)) == (
+        NodeStatus.FAILED,
+        StopReason.LOOPING,
+        5,
+    )
+    assert await notices(world, node) == [CIRCLE]
+    assert (told.kind, told.text) == ("failure", SAME)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("calls", "asked"),
+    [
+        ((LOOK, call("list_files")), 10),
+        ((LOOK, call("list_files"), call("read_file", path="GOAL.md")), 15),
+    ],
+)
+async def test_two_or_three_calls_in_turn_are_a_circle_too(
+    world: World, calls: Sequence[Call], asked: int
+) -> None:
+    node, ada = await run(world, *ping_pong(*calls, times=9))
+
+    assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, asked)
+    assert await notices(world, node) == [CIRCLE]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        call("fly", to="the moon"),
+        call("read_file", path="nowhere.md"),
+        call("read_file", file="a.md"),
+        Call("read_file", raw='{"path'),
+        call("bash", command="exit 3"),
+    ],
+    ids=["unknown tool", "no file", "wrong argument", "no object", "failing command"],
+)
+async def test_the_same_error_over_and_over_is_a_circle(world: World, wrong: Call) -> None:
+    node, ada = await run(world, *[says(wrong)] * 9)
+
+    assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 5)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_many_calls_in_a_reply_do_not_hide_a_circle(world: World) -> None:
+    node, ada = await run(world, *[says(*[LOOK] * 20, call("bash", command="true"))] * 9)
+
+    assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 5)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_looking_for_mail_is_no_circle(world: World) -> None:
+    node, _ = await run(world, *[says(call("check_messages"))] * 12, FINISH)
+
+    assert (node.result, await notices(world, node)) == ("done", [])
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_looking_for_mail_hides_no_circle(world: World) -> None:
+    node, ada = await run(world, *ping_pong(LOOK, call("check_messages"), times=9))
+    assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 9)
+
+
+async def test_a_call_whose_outcome_changes_is_no_circle(world: World) -> None:
+    count = call("bash", command="echo x >> log; wc -l < log")
+    node, _ = await run(world, *[says(count)] * 8, FINISH)
+
+    assert (node.result, await notices(world, node)) == ("done", [])
+
+
+async def test_whoever_heeds_the_warning_goes_on(world: World) -> None:
+    other = says(call("list_files"))
+    node, _ = await run(world, *[says(LOOK)] * 3, other, *[says(LOOK)] * 2, FINISH)
+
+    assert (node.result, await notices(world, node)) == ("done", [CIRCLE])
+
+
+async def test_a_silent_reply_is_nudged_and_the_work_goes_on(world: World) -> None:
+    node, ada = await run(world, says("Let me think."), says("Now.", LOOK), says("Hm."), FINISH)
+
+    assert (node.result, node.stop_reason) == ("done", StopReason.FINISHED)
+    assert await notices(world, node) == [NUDGE, NUDGE]
+    assert ada.heard == NUDGE
+
+
+async def test_words_that_stay_words_are_taken_for_the_answer(world: World) -> None:
+    node, ada = await run(world, says("I think it is 4."), says("It is 4."))
+
+    assert (node.status, node.stop_reason, node.result, len(ada.requests)) == (
+        NodeStatus.COMPLETED,
+        StopReason.ANSWERED,
+        "It is 4.",
+        2,
+    )
+    [told] = await world.inbox()
+    assert (told.kind, told.text) == ("result", "It is 4.")
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("nothing", ["", "  \n"])
+async def test_nothing_said_three_times_is_the_end(world: World, nothing: str) -> None:
+    node, ada = await run(world, *[says(nothing)] * 9)
+
+    [told] = await world.inbox()
+    assert (node.status, node.stop_reason, len(ada.requests)) == (
+        NodeStatus.FAILED,
+        StopReason.SILENT,
+        3,
+    )
+    assert told.text == "The model said nothing, 3 times running."
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_an_answer_after_nothing_is_an_answer(world: World) -> None:
+    node, _ = await run(world, says(""), says(""), says("It is 4."))
+
+    assert (node.stop_reason, node.result) == (StopReason.ANSWERED, "It is 4.")
+
+
+def test_without_tools_the_first_words_are_the_answer() -> None:
+    heard = thread(turn("user", "What is 2 + 2?"), turn("assistant", "It is 4."))
+
+    assert Breaker({}).verdict(heard) == Finished("It is 4.", StopReason.ANSWERED)
+
+
+def test_a_reply_whose_calls_have_no_answers_yet_is_no_circle() -> None:
+    made = [turn("assistant", "", calls=(tool_call(f"c{n}", "look"),)) for n in range(6)]
+    answered = [t for n, m in enumerate(made) for t in (m, turn("tool", "x", ref=f"c{n}"))]
+
+    assert Breaker({}).verdict(thread(turn("user", "Go."), *answered[:-1])) is None
+    stopped = Breaker({}).verdict(thread(turn("user", "Go."), *answered))
+    assert stopped == Failed(StopReason.LOOPING, SAME)

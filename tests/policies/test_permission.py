@@ -1,0 +1,238 @@
+"""Rules allow, deny or ask; what a person approves is one call with its very arguments."""
+
+import pytest
+
+from agiraph.domain.people import Rule
+from agiraph.domain.work import NodeStatus
+from agiraph.services.teams import Founded
+from agiraph.testing import World, call, says
+from tests.tools.made import Told, folder, made, refused
+
+ASK = (Rule(tool="bash", action="ask"),)
+
+
+def denied(tool: str, pattern: str) -> Told:
+    return refused(
+        f"Not allowed: this team's rules deny {tool} on {pattern!r}. "
+        "Do it another way, or ask the human."
+    )
+
+
+async def ask(world: World, command: str, *more: str) -> Founded:
+    """A team that wants to run commands and needs a person's word for each."""
+    world.script(
+        "ada",
+        says(*(call("bash", command=c) for c in (command, *more))),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Run it", permissions=ASK)
+    await world.settle()
+    return founded
+
+
+async def told(world: World, founded: Founded) -> list[Told]:
+    assert founded.node is not None
+    answers = [t for t in await world.turns(founded.node.id) if t.role == "tool"]
+    return [Told(t.text, bool(t.extra.get("failed"))) for t in answers]
+
+
+async def test_the_first_rule_that_matches_decides(world: World) -> None:
+    rules = (
+        Rule(tool="bash", action="allow", pattern="echo *"),
+        Rule(tool="bash", action="deny"),
+        Rule(tool="*_file", action="deny", pattern="*.env"),
+        Rule(tool="edit_file", action="deny"),
+    )
+    _, answers = await made(
+        world,
+        call("bash", command="echo hello"),
+        call("bash", command="ls"),
+        call("write_file", path="conf/.env", content="x"),
+        call("write_file", path="a.md", content="x"),
+        call("edit_file", path="a.md", old="x", new="y"),
+        call("read_file", path="a.md"),
+        permissions=rules,
+    )
+
+    assert answers == [
+        Told("[exit code 0]\nhello"),
+        denied("bash", "*"),
+        denied("write_file", "*.env"),
+        Told("Wrote a.md (1 bytes)."),
+        denied("edit_file", "*"),
+        Told("x"),
+    ]
+
+
+async def test_a_rule_is_about_the_argument_that_matters_not_the_one_written_first(
+    world: World,
+) -> None:
+    rules = (
+        Rule(tool="bash", action="deny", pattern="rm *"),
+        Rule(tool="write_file", action="allow", pattern="notes/*"),
+        Rule(tool="write_file", action="deny"),
+    )
+    _, answers = await made(
+        world,
+        call("bash", timeout=5, command="rm -rf notes"),
+        call("bash", command=" rm -rf notes"),
+        call("write_file", content="notes/a.md", path="other/a.md"),
+        permissions=rules,
+    )
+
+    assert answers == [denied("bash", "rm *"), denied("bash", "rm *"), denied("write_file", "*")]
+
+
+async def test_no_spelling_of_a_path_gets_around_a_rule(world: World) -> None:
+    rules = (
+        Rule(tool="write_file", action="deny", pattern="secret/*"),
+        Rule(tool="write_file", action="deny", pattern="memory/*"),
+    )
+    founded = await world.found("Write", permissions=rules, start=False)
+    ways = ["secret/a", "./secret/a", "secret//a", "scratch/secret/a", "memory/./a"]
+    world.script(
+        "ada",
+        lambda request: says(
+            *(call("write_file", path=way, content="x") for way in ways),
+            call(
+                "write_file",
+                path=f"nodes/{request.transcript.turns[1].node_id}/scratch/secret/a",
+                content="x",
+            ),
+        ),
+        says(call("finish", summary="done")),
+    )
+    await world.say(founded.coordinator.id, "Go.", team_id=founded.team.id)
+    await world.settle()
+
+    [node] = await world.board(founded.team.id)
+    answers = [t.text for t in await world.turns(node.id) if t.role == "tool"][:6]
+    assert answers == [
+        *[denied("write_file", "secret/*").text] * 4,
+        denied("write_file", "memory/*").text,
+        denied("write_file", "secret/*").text,
+    ]
+    assert list((folder(world, node) / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_what_is_chained_to_an_allowed_command_is_not_allowed_with_it(world: World) -> None:
+    rules = (
+        Rule(tool="bash", action="allow", pattern="echo *"),
+        Rule(tool="bash", action="deny"),
+    )
+    chained = ["echo a; id", "echo a && id", "echo a | sh", "echo `id`", "echo $(id)", "echo a\nid"]
+    chained += ["echo a > ../_spec.md", "echo a & id"]
+    _, answers = await made(
+        world, *(call("bash", command=command) for command in chained), permissions=rules
+    )
+
+    assert answers == [denied("bash", "*")] * len(chained)
+
+
+async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_decide(
+    world: World,
+) -> None:
+    founded = await ask(world, "echo yes > a")
+
+    [goal] = await world.board(founded.team.id)
+    [question] = await world.questions(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (
+        NodeStatus.WAITING,
+        "asked the human to approve bash",
+    )
+    assert (question.kind, question.text, question.options) == (
+        "approval",
+        "May I call bash(command='echo yes > a', timeout=120)?",
+        ("approve", "deny"),
+    )
+    assert list((folder(world, goal) / "scratch").iterdir()) == []
+
+
+async def test_what_is_approved_is_run_once_even_after_a_restart(world: World) -> None:
+    founded = await ask(world, "echo yes >> a; cat a")
+    [question] = await world.questions(founded.team.id)
+
+    await world.restart()
+    await world.answer(question, decision="approve")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, world.published(goal)) == (NodeStatus.COMPLETED, {"a": "yes\n"})
+    assert (await told(world, founded))[0] == Told("[exit code 0]\nyes")
+
+
+async def test_what_is_denied_is_not_run_and_the_note_reaches_the_model(world: World) -> None:
+    founded = await ask(world, "echo no > a")
+    [question] = await world.questions(founded.team.id)
+
+    await world.restart()
+    await world.answer(question, "Use write_file instead.", decision="deny")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, world.published(goal)) == (NodeStatus.COMPLETED, {})
+    assert (await told(world, founded))[0] == refused(
+        "The human refused this call. They say: Use write_file instead."
+    )
+
+
+async def test_an_approval_holds_for_its_own_call_and_no_other(world: World) -> None:
+    founded = await ask(world, "echo one >> a", "echo two >> a")
+    one, two = await world.questions(founded.team.id)
+    await world.answer(two, decision="approve")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert goal.status is NodeStatus.WAITING
+
+    await world.answer(one, decision="deny")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert [q.text for q in (one, two)] == [
+        "May I call bash(command='echo one >> a', timeout=120)?",
+        "May I call bash(command='echo two >> a', timeout=120)?",
+    ]
+    assert world.published(goal) == {"a": "two\n"}
+
+
+async def test_the_same_call_made_again_is_asked_about_again(world: World) -> None:
+    world.script(
+        "ada",
+        says(call("bash", command="echo once >> a")),
+        says(call("bash", command="echo once >> a")),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Run it twice", permissions=ASK)
+    await world.settle()
+    [first] = await world.questions(founded.team.id)
+    await world.answer(first, decision="approve")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [second] = await world.questions(founded.team.id)
+    assert (goal.status, second.id != first.id) == (NodeStatus.WAITING, True)
+    await world.answer(second, decision="deny")
+    await world.settle()
+    assert world.published(goal) == {"a": "once\n"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_long_argument_is_shown_in_part_and_measured(world: World) -> None:
+    world.script("ada", says(call("write_file", path="a.md", content="x" * 5000)))
+    founded = await world.found("W", permissions=(Rule(tool="write_file", action="ask"),))
+    await world.settle()
+
+    [question] = await world.questions(founded.team.id)
+    assert question.text == (
+        f"May I call write_file(path='a.md', content='{'x' * 1999}… (5,002 characters in all))?"
+    )
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_call_that_is_wrong_is_not_put_before_a_person(world: World) -> None:
+    _, answers = await made(world, call("bash", cmd="ls"), permissions=ASK)
+
+    usage = "It takes: command, timeout (optional)."
+    fault = "'command' is missing; there is no argument 'cmd'"
+    assert answers == [refused(f"bash: {fault}. {usage}")]

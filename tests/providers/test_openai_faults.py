@@ -1,0 +1,193 @@
+"""A chat-completion that fails says what went wrong, whether to try again, and never the key."""
+
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
+from agiraph.providers.base import Reply
+from agiraph.providers.http import Http
+from agiraph.providers.openai import OpenAIModel
+from agiraph.testing import Call, ModelServer, says
+from agiraph.testing.model_server import (
+    Cut,
+    Delay,
+    Empty,
+    Garbage,
+    Oversize,
+    Seen,
+    Stall,
+    Status,
+    Step,
+    StreamError,
+)
+from agiraph.testing.model_server.openai import OpenAI
+from tests.providers.conftest import KEY
+from tests.providers.said import request
+
+ModelOn = Callable[[ModelServer], OpenAIModel]
+CUT_OFF = "The answer was cut off"
+
+
+async def failure(model_on: ModelOn, step: Step) -> ModelError:
+    async with ModelServer([step]) as server:
+        with pytest.raises(ModelError) as caught:
+            await model_on(server).reply(request())
+    return caught.value
+
+
+async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_none(model_on: ModelOn) -> None:
+    said = says("Grüße", Call("bash", {"command": "ls"}, id="a"), chunk=100)
+    length = 0
+
+    def count(seen: Seen) -> Step:
+        nonlocal length
+        length = sum(len(event) for event in OpenAI().events(seen, said))
+        return said
+
+    async with ModelServer(count) as server:
+        whole = await model_on(server).reply(request())
+
+    outcomes: list[Reply | str] = []
+    async with ModelServer(lambda seen: Cut(seen.index, said)) as server:
+        host = server.url.removeprefix("http://")
+        model = model_on(server)
+        for _ in range(length + 1):
+            heard: list[str] = []
+            try:
+                outcomes.append(await model.reply(request(), heard.append))
+            except ModelUnavailable as error:
+                outcomes.append(str(error))
+            assert "Grüße".startswith("".join(heard))
+
+    broken = f"Cannot reach {host}: the connection was closed before the answer's end."
+    assert outcomes == [*[broken] * (length - 1), whole, whole]
+
+
+async def test_a_line_that_breaks_before_the_answer_begins_may_be_tried_again(
+    model_on: ModelOn,
+) -> None:
+    async with ModelServer([Cut(None)]) as server:
+        host = server.url.removeprefix("http://")
+        with pytest.raises(ModelUnavailable, match=f"Cannot reach {host}: the connection was closed before the answer's end"):
+            await model_on(server).reply(request())
+
+
+@pytest.mark.parametrize("step", [Stall(0), Stall(300), Delay(60, says("Late."))])
+async def test_a_server_that_says_nothing_more_is_given_up(model_on: ModelOn, step: Step) -> None:
+    async with ModelServer([step]) as server:
+        host = server.url.removeprefix("http://")
+        with pytest.raises(ModelUnavailable) as caught:
+            await model_on(server).reply(request())
+
+    assert str(caught.value) == f"Cannot reach {host}: nothing was heard for 0.2 s."
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"data: {nope}\n\n", "The answer is not JSON: b'{nope}'"),
+        (b"data: [1]\n\n", "The answer is not a JSON object: b'[1]'"),
+        (b'data: {"choices": 5}\n\n', "A piece of the stream cannot be read: "),
+        (b'data: {"choices": [5]}\n\n', "A piece of the stream cannot be read: "),
+        (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "5 is not text"),
+        (b'data: {"choices": [{"delta": {"content": ["a"]}}]}\n\n', "is not text"),
+        (b'data: {"choices": [{"delta": {"tool_calls": [{"id": 5}]}}]}\n\n', "5 is not text"),
+        (
+            b'data: {"choices": [{"delta": {"tool_calls": [{"id": "a"}]}}]}\n\ndata: [DONE]\n\n',
+            "a call without a name",
+        ),
+        (b'data: {"choices": [], "usage": {"prompt_tokens": "x"}}\n\ndata: [DONE]\n\n', "invalid"),
+        (b"data: [DONE]\n\n", "The model answered nothing at all."),
+    ],
+)
+async def test_what_cannot_be_read_is_garbled(model_on: ModelOn, data: bytes, said: str) -> None:
+    error = await failure(model_on, Garbage(data))
+
+    assert isinstance(error, ModelGarbled)
+    assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"choices": []},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": {"content": 5}}]},
+        {"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]},
+        {"choices": [{"message": {"content": "Hi"}}], "usage": {"prompt_tokens": "x"}},
+    ],
+)
+async def test_a_whole_answer_of_the_wrong_shape_is_garbled(
+    model_on: ModelOn, body: dict[str, object]
+) -> None:
+    error = await failure(model_on, Status(200, body))
+
+    assert isinstance(error, ModelGarbled)
+    assert str(error).startswith("The answer lacks what a chat completion has: ")
+
+
+@pytest.mark.parametrize("step", [Garbage(), Garbage(b""), Empty()])
+async def test_a_stream_without_an_end_was_cut_off(model_on: ModelOn, step: Step) -> None:
+    error = await failure(model_on, step)
+
+    assert isinstance(error, ModelUnavailable)
+    assert str(error) == f"{CUT_OFF} before its end."
+
+
+async def test_a_reply_that_says_nothing_is_garbled(model_on: ModelOn) -> None:
+    error = await failure(model_on, says("", finish="content_filter"))
+
+    assert isinstance(error, ModelGarbled)
+    assert str(error) == "The model answered nothing at all."
+
+
+async def test_a_reply_without_end_is_refused_before_it_fills_the_memory(
+    model_on: ModelOn,
+) -> None:
+    error = await failure(model_on, Oversize(40 * 2**20))
+
+    assert isinstance(error, ModelGarbled)
+    assert str(error) == "The answer is longer than 32 MiB."
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 3])
+async def test_an_error_inside_the_stream_discards_the_reply(
+    model_on: ModelOn, chunks: int
+) -> None:
+    error = await failure(model_on, StreamError(chunks))
+
+    assert isinstance(error, ModelUnavailable)
+    assert str(error) == "The answer broke off: Overloaded"
+
+
+async def test_an_error_with_status_200_is_an_error(model_on: ModelOn) -> None:
+    error = await failure(model_on, Status(200, {"error": {"message": "Overloaded"}}))
+
+    assert isinstance(error, ModelUnavailable)
+    assert str(error) == "Overloaded"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Status(401, f"Incorrect API key provided: {KEY}."),
+        Status(500, f"<p>Bearer {KEY}</p>".encode()),
+        Status(200, {"error": {"message": f"No credit on {KEY}"}}),
+        Garbage(f'data: {{"error": "who is {KEY}?"}}\n\n'.encode()),
+        Garbage(f"data: {KEY}\n\n".encode()),
+    ],
+)
+async def test_a_key_that_the_server_repeats_is_struck_out(model_on: ModelOn, step: Step) -> None:
+    error = await failure(model_on, step)
+
+    assert "[key]" in str(error)
+    assert KEY not in "".join(traceback.format_exception(error))
+
+
+async def test_the_key_is_not_shown_with_the_model(http: Http) -> None:
+    model = OpenAIModel(name="openai/m", model="m", base_url="http://x", key=KEY, http=http)
+
+    assert KEY not in repr(model)

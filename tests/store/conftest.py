@@ -1,0 +1,24 @@
+"""What the store's tests share: a store on a fresh database of each kind, and a team in it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agiraph.app import open_store
+from agiraph.services import teams
+from agiraph.services.teams import Founded
+from agiraph.store.database import Store
+from agiraph.testing import ManualClock
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[Store]:
+    opened = await open_store(database_url, ManualClock())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def founded(store: Store) -> Founded:
+    """A team of one with a node in its queue, which nobody takes up."""
+    return await store.write(teams.found, goal="Keep what you are given", model="scripted/ada")

@@ -1,0 +1,247 @@
+"""Every noun comes back from its table as it was put in, on both databases."""
+
+import types
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agiraph.domain.chat import Thread, ToolCall, Turn
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.ids import MessageId, ThreadId
+from agiraph.domain.knowledge import Insight, Memory
+from agiraph.domain.messages import Message
+from agiraph.domain.stages import Stage
+from agiraph.domain.work import Budget, NodeStatus, Usage
+from agiraph.services.teams import Founded
+from agiraph.store import threads
+from agiraph.store.database import Store
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
+from agiraph.store.rows import Table, from_micros, to_micros
+from agiraph.store.spend import SPEND
+from agiraph.store.teams import AGENTS, TEAMS, TRIGGERS
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+from agiraph.store.waits import WAITS
+
+NOUNS: dict[str, Table[Any]] = {
+    table.name: table
+    for table in (
+        *(TEAMS, AGENTS, NODES, THREADS, MESSAGES, WAITS, SPEND, TRIGGERS),
+        Table("stages", Stage),
+        Table("memories", Memory),
+        Table("insights", Insight),
+    )
+}
+AT = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
+WORDS = 'Zoë said: "50 % of 漢字" — it\'s \\ 🙂 \u202e\n\t{for_update} :name %s'
+
+
+@pytest.fixture
+async def thread(store: Store, founded: Founded) -> Thread:
+    opened = Thread(
+        id=ThreadId("t_1"),
+        team_id=founded.team.id,
+        agent_id=founded.coordinator.id,
+        created_at=AT,
+    )
+    return await store.write(THREADS.insert, opened)
+
+
+def sample(hint: Any) -> Any:
+    """A value of this type in which nothing is empty, none or the default."""
+    if isinstance(hint, NewType):
+        return "some_id"
+    if get_origin(hint) in (Union, types.UnionType):
+        return sample(next(a for a in get_args(hint) if a is not type(None)))
+    if get_origin(hint) is Literal:
+        return get_args(hint)[-1]
+    if get_origin(hint) is tuple:
+        return (sample(get_args(hint)[0]), sample(get_args(hint)[0]))
+    if get_origin(hint) is dict:
+        return {WORDS: sample(get_args(hint)[1])}
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return list(hint)[-1]
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        return full(hint)
+    known = {str: WORDS, int: 2**31 - 1, float: 0.1, bool: True, datetime: AT}
+    return known.get(hint, [1, 2.5, None, {"nul": "\0"}])
+
+
+def full(noun: type[Any], **known: Any) -> Any:
+    hints = get_type_hints(noun)
+    return noun(**{f.name: known.get(f.name, sample(hints[f.name])) for f in fields(noun)})
+
+
+def kept_by(founded: Founded, thread: Thread, noun: type[Any]) -> dict[str, Any]:
+    """What refers to other rows refers to rows that are there."""
+    assert founded.node is not None
+    there: dict[str, Any] = {
+        "team_id": founded.team.id,
+        "agent_id": founded.coordinator.id,
+        "assignee_id": founded.coordinator.id,
+        "node_id": founded.node.id,
+        "parent_id": thread.id if noun is Thread else founded.node.id,
+        "thread_id": thread.id,
+        "stage_id": None,
+    }
+    return {name: value for name, value in there.items() if name in get_type_hints(noun)}
+
+
+@pytest.mark.parametrize("name", NOUNS)
+async def test_a_noun_with_every_field_set_comes_back_as_it_was(
+    store: Store, founded: Founded, thread: Thread, name: str
+) -> None:
+    table = NOUNS[name]
+    thing = full(table.noun, **kept_by(founded, thread, table.noun))
+    await store.write(table.insert, thing)
+    assert await store.read(table.get, getattr(thing, table.key)) == thing
+
+
+@pytest.mark.parametrize("name", NOUNS)
+async def test_a_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
+    store: Store, founded: Founded, thread: Thread, name: str
+) -> None:
+    table = NOUNS[name]
+    thing = full(table.noun, **kept_by(founded, thread, table.noun))
+    needed = [f.name for f in fields(thing) if f.default is f.default_factory is MISSING]
+    bare = table.noun(**{name: getattr(thing, name) for name in needed})
+    await store.write(table.insert, bare)
+    assert await store.read(table.get, getattr(bare, table.key)) == bare
+
+
+async def test_a_turn_with_every_field_set_comes_back_as_it_was(
+    store: Store, thread: Thread
+) -> None:
+    turn = full(Turn, thread_id=thread.id, seq=1, usage=Usage(input_tokens=2**40, usd=0.1))
+    bare = Turn(thread_id=thread.id, seq=2, node_id=None, role="user", text="", at=AT)
+
+    def append(tx: Tx) -> list[Turn]:
+        return [
+            threads.append(tx, **{f.name: getattr(t, f.name) for f in fields(t)})
+            for t in (turn, bare)
+        ]
+
+    assert await store.write(append) == [turn, bare]
+    assert await store.read(threads.turns, thread.id) == [turn, bare]
+
+
+async def test_an_update_changes_the_fields_it_names_and_no_other(
+    store: Store, founded: Founded, thread: Thread
+) -> None:
+    node = full(NODES.noun, **kept_by(founded, thread, NODES.noun))
+    changes: dict[str, Any] = {
+        "status": NodeStatus.ASSIGNED,
+        "budget": Budget(calls={"bash": 1}),
+        "ended_at": None,
+        "stop_reason": None,
+        "cancel_requested": False,
+    }
+
+    def change(tx: Tx) -> tuple[int, int]:
+        NODES.insert(tx, node)
+        return NODES.update(tx, node.id, **changes), NODES.update(tx, "node_none", attempt=1)
+
+    assert await store.write(change) == (1, 0)
+    assert await store.read(NODES.get, node.id) == replace(node, **changes)
+
+
+async def test_what_is_not_there_is_refused_by_name(store: Store) -> None:
+    assert await store.read(NODES.find, "node_none") is None
+    with pytest.raises(NotFound, match=r"There is no worknode 'node_none'\."):
+        await store.read(NODES.get, "node_none")
+    with pytest.raises(Refused):
+        await store.read(NODES.get, "node\0")
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_a_moment_is_kept_to_the_microsecond(moment: datetime) -> None:
+    assert from_micros(to_micros(moment)) == moment
+    assert from_micros(to_micros(moment) - 1) == moment - timedelta(microseconds=1)
+
+
+# ---- text ------------------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
+on_one_database = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+)
+
+
+@on_one_database
+@given(text=TEXT, arguments=st.dictionaries(TEXT, TEXT | st.integers(-(2**63), 2**63 - 1)))
+async def test_any_text_of_a_turn_comes_back_as_it_was(
+    store: Store, thread: Thread, text: str, arguments: dict[str, Any]
+) -> None:
+    calls = (ToolCall(id="c", name="bash", arguments=arguments),)
+    written, read = await append_and_read(store, thread, text=text, calls=calls)
+    assert (read, read.text, read.calls) == (written, text, calls)
+
+
+@on_one_database
+@given(text=TEXT, options=st.lists(TEXT).map(tuple))
+async def test_any_text_of_a_message_comes_back_as_it_was(
+    store: Store, founded: Founded, text: str, options: tuple[str, ...]
+) -> None:
+    message = Message(
+        id=MessageId("msg_1"),
+        team_id=founded.team.id,
+        seq=1,
+        sender="human",
+        recipient=founded.coordinator.id,
+        text=text,
+        created_at=AT,
+        options=options,
+    )
+
+    def send(tx: Tx) -> None:
+        tx.run("delete from messages")
+        MESSAGES.insert(tx, message)
+
+    await store.write(send)
+    assert await store.read(MESSAGES.get, message.id) == message
+
+
+@on_one_database
+@given(text=st.text("aé\0\ud83d\udcff🙂"))
+async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
+    store: Store, thread: Thread, text: str
+) -> None:
+    """PostgreSQL refuses NUL, and half a surrogate pair is no character anywhere."""
+    written, read = await append_and_read(store, thread, text=text, extra={"said": text})
+    whole = "".join(characters(text))
+    shown = whole.replace("\0", "\N{SYMBOL FOR NULL}")
+    assert (written.text, read.text, read.extra) == (shown, shown, {"said": whole})
+
+
+async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[Turn, Turn]:
+    def append(tx: Tx) -> Turn:
+        seq = threads.head(tx, thread.id) + 1
+        return threads.append(
+            tx, thread_id=thread.id, seq=seq, node_id=None, role="tool", at=AT, **given
+        )
+
+    written = await store.write(append)
+    [read] = await store.read(threads.turns, thread.id, after=written.seq - 1)
+    return written, read
+
+
+def characters(text: str) -> Iterator[str]:
+    """The characters of a text: two halves side by side are one, a lone half is a mark."""
+    rest = iter([*text, ""])
+    char = next(rest)
+    while char:
+        after = next(rest)
+        if (char, after) == ("\ud83d", "\udcff"):
+            yield "\N{PRAYER BEADS}"
+            after = next(rest)
+        else:
+            yield "\N{REPLACEMENT CHARACTER}" if "\ud800" <= char <= "\udfff" else char
+        char = after

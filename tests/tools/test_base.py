@@ -1,0 +1,156 @@
+"""A tool is its function: schema, description and what is wrong with a call come from it."""
+
+import re
+from dataclasses import replace
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from agiraph.domain.chat import ToolCall, ToolSpec
+from agiraph.domain.errors import Refused
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.people import Agent
+from agiraph.store.tx import Tx
+from agiraph.testing import ManualClock
+from agiraph.tools.base import Tool, tool
+from agiraph.tools.context import RunContext
+from agiraph.tools.toolsets import BUILT_IN, tools_for
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    Use it to look.
+      Not to touch.
+    """,
+)
+async def look(
+    ctx: RunContext,
+    title: Annotated[str, Field(min_length=1, description="What to look at")],
+    often: int = 1,
+    among: list[str] | None = None,
+) -> Answer:
+    """Look at something."""
+    return Done(f"{title} {often} {among}")
+
+
+@tool(effect="transaction", polls=True)
+def touch(tx: Tx, ctx: RunContext) -> Answer:
+    return Done("touched")
+
+
+def asked(**arguments: Any) -> ToolCall:
+    return ToolCall(id="a", name="look", arguments=arguments)
+
+
+def test_the_schema_is_the_signature_without_words_that_cost_and_say_nothing() -> None:
+    assert look.spec == ToolSpec(
+        name="look",
+        description="Look at something.",
+        schema={
+            "type": "object",
+            "properties": {
+                "title": {"type": "string", "minLength": 1, "description": "What to look at"},
+                "often": {"type": "integer", "default": 1},
+                "among": {
+                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                    "default": None,
+                },
+            },
+            "required": ["title"],
+            "additionalProperties": False,
+        },
+        guidance="Use it to look.\n  Not to touch.",
+    )
+
+
+def test_what_the_runtime_hands_in_is_not_an_argument() -> None:
+    assert touch.spec.schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert (touch.effect, touch.polls, touch.spec.description) == ("transaction", True, "")
+
+
+def test_arguments_are_read_in_the_order_of_the_signature() -> None:
+    read = look.read(asked(often="3", title="a"))
+
+    assert list(read.items()) == [("title", "a"), ("often", 3), ("among", None)]
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        (asked(), "'title' is missing"),
+        (asked(title="a", where="b"), "there is no argument 'where'"),
+        (asked(title=""), "'title' is wrong (String should have at least 1 character)"),
+        (asked(title=5), "'title' is wrong (Input should be a valid string)"),
+        (asked(title={"a": 1}), "'title' is wrong (Input should be a valid string)"),
+        (asked(title="a", often=None), "'often' is wrong (Input should be a valid integer)"),
+        (asked(title="a", among=[1]), "'among.0' is wrong (Input should be a valid string)"),
+        (asked(where="b"), "'title' is missing; there is no argument 'where'"),
+    ],
+)
+def test_a_wrong_call_is_told_what_is_wrong_and_what_is_taken(call: ToolCall, fault: str) -> None:
+    said = f"look: {fault}. It takes: title, often (optional), among (optional)."
+    with pytest.raises(Refused, match=f"^{re.escape(said)}$"):
+        look.read(call)
+
+
+@pytest.mark.parametrize("raw", ['{"title": "a', "[1]", "", "x" * 1000])
+def test_arguments_that_are_no_object_are_shown_back(raw: str) -> None:
+    said = (
+        f"The arguments of look were not a JSON object but: {raw[:200]!r}. "
+        "It takes: title, often (optional), among (optional)."
+    )
+    with pytest.raises(Refused, match=f"^{re.escape(said)}$"):
+        look.read(replace(asked(title="a"), malformed=raw))
+
+
+def test_a_tool_without_arguments_says_so() -> None:
+    with pytest.raises(Refused, match=r"touch: there is no argument 'a'. It takes: nothing\."):
+        touch.read(ToolCall(id="a", name="touch", arguments={"a": 1}))
+
+
+@pytest.mark.parametrize("built_in", BUILT_IN.values(), ids=BUILT_IN)
+def test_every_built_in_tool_says_what_it_does(built_in: Tool) -> None:
+    words = built_in.spec.description
+
+    assert words.endswith(".")
+    assert "\n" not in words
+    assert built_in.spec.schema["additionalProperties"] is False
+
+
+# ---- who is given what ---------------------------------------------------------------------
+
+
+def agent(role: str, *tools: str) -> Agent:
+    now = ManualClock().now()
+    fields: Any = {"id": "agent_1", "team_id": "team_1", "name": "ada", "model": "demo"}
+    return Agent(role=role, created_at=now, tools=tools, **fields)
+
+
+COMMON = [
+    "ask_human", "bash", "check_messages", "checkpoint", "edit_file",
+    "list_files", "read_file", "send_message", "write_file",
+]  # fmt: skip
+
+
+def test_a_role_brings_its_tools_in_a_fixed_order() -> None:
+    assert list(tools_for(agent("coordinator"))) == sorted([*COMMON, "finish"])
+    assert list(tools_for(agent("worker"))) == sorted([*COMMON, "publish"])
+    assert list(tools_for(agent("poet"))) == sorted([*COMMON, "publish"])
+
+
+def test_tools_can_be_narrowed_but_the_way_to_hand_in_stays() -> None:
+    assert list(tools_for(agent("worker", "read_file"))) == ["publish", "read_file"]
+    assert list(tools_for(agent("coordinator", "bash", "publish"))) == ["bash", "finish"]
+
+
+def test_tools_of_your_own_are_added_for_everyone_or_by_name() -> None:
+    assert list(tools_for(agent("worker"), [look])) == sorted([*COMMON, "look", "publish"])
+    assert tools_for(agent("worker", "look"), [look])["look"] is look
+    assert list(tools_for(agent("worker", "bash"), [look])) == ["bash", "publish"]
+
+
+def test_an_unknown_tool_is_refused_by_name() -> None:
+    with pytest.raises(Refused, match=r"^There are no tools called fly, jump\.$"):
+        tools_for(agent("worker", "jump", "bash", "fly"))

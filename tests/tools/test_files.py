@@ -1,0 +1,263 @@
+"""Files are read, written and changed within an agent's scope, and nowhere else."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from agiraph import faultpoints
+from agiraph.providers.base import Request
+from agiraph.testing import PowerCut, Says, World, call, says
+from tests.tools.made import Told, folder, made, refused
+
+MAY_READ = (
+    "You may read these: scratch/…, agents/coordinator/…, PLAN.md, MEMORY.md, memory/…, "
+    "_spec.md, _refs.json, published/…, nodes/<node>/published/…, nodes/<node>/…, "
+    "SOUL.md, GOAL.md."
+)
+MAY_WRITE = "You may write these: scratch/…, agents/coordinator/…, PLAN.md, MEMORY.md, memory/…."
+
+
+async def test_what_is_written_can_be_read_changed_and_listed(world: World) -> None:
+    goal, told = await made(
+        world,
+        call("list_files"),
+        call("write_file", path="a.md", content="Grüße"),
+        call("write_file", path="notes/deep/b.md", content=""),
+        call("edit_file", path="a.md", old="Grüße", new="Viele Grüße"),
+        call("read_file", path="scratch/a.md"),
+        call("read_file", path="notes/deep/b.md"),
+        call("list_files", path="."),
+        call("list_files", path="notes"),
+        call("read_file", path="_spec.md"),
+        call("write_file", path="agents/coordinator/NOTEBOOK.md", content="Mine."),
+        call("write_file", path="PLAN.md", content="First this."),
+    )
+
+    assert told == [
+        Told("(empty)"),
+        Told("Wrote a.md (7 bytes)."),
+        Told("Wrote notes/deep/b.md (0 bytes)."),
+        Told("Edited a.md."),
+        Told("Viele Grüße"),
+        Told("(empty)"),
+        Told("a.md  13 bytes\nnotes/"),
+        Told("deep/"),
+        Told("# Get to work on the goal\n\nUse the tools\n"),
+        Told("Wrote agents/coordinator/NOTEBOOK.md (5 bytes)."),
+        Told("Wrote PLAN.md (11 bytes)."),
+    ]
+    assert world.published(goal) == {"a.md": "Viele Grüße", "notes/deep/b.md": ""}
+
+
+async def test_a_path_that_leads_elsewhere_is_refused_with_what_to_do_instead(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("canary")
+    absolute = str(tmp_path / "secret")
+    lay = f"ln -s {absolute} link; ln -s {tmp_path} out; mkfifo pipe; ln a.md twin"
+    goal, told = await made(
+        world,
+        call("write_file", path="a.md", content="Hello."),
+        call("bash", command=lay),
+        call("read_file", path=absolute),
+        call("read_file", path="../../../secret"),
+        call("read_file", path="notes/../../_spec.md"),
+        call("read_file", path="a\0.md"),
+        call("read_file", path="link"),
+        call("read_file", path="out/secret"),
+        call("write_file", path="out/secret", content="mine"),
+        call("list_files", path="out"),
+        call("read_file", path="pipe"),
+        call("read_file", path="."),
+        call("read_file", path="a.md/b"),
+        call("read_file", path="b.md"),
+        call("list_files", path="a.md"),
+        call("list_files", path="nowhere"),
+        call("write_file", path="", content="x"),
+        call("write_file", path="x" * 256, content="x"),
+        call("edit_file", path="link", old="canary", new="mine"),
+    )
+
+    rest = iter(told[2:])
+    assert next(rest) == refused(
+        f"{absolute!r} is absolute; give a path relative to your own folder."
+    )
+    up = "goes up with '..'; name the file from its folder down."
+    assert next(rest) == refused(f"'../../../secret' {up}")
+    assert next(rest) == refused(f"'notes/../../_spec.md' {up}")
+    assert next(rest) == refused("A path cannot hold a NUL character; leave it out.")
+    assert all(t.failed for t in rest)
+    assert "canary" not in "".join(t.text for t in told)
+    assert all(t.text.rstrip().endswith((".", "bytes.")) for t in told[2:])
+    assert (tmp_path / "secret").read_text() == "canary"
+    assert (folder(world, goal) / "scratch" / "a.md").read_text() == "Hello."
+
+
+async def test_what_belongs_to_others_is_refused_with_what_is_ones_own(world: World) -> None:
+    _, told = await made(
+        world,
+        call("read_file", path="agents/bob/MEMORY.md"),
+        call("write_file", path="GOAL.md", content="Another goal"),
+        call("write_file", path="_spec.md", content="Another task"),
+        call("write_file", path="published/a.md", content="x"),
+        call("write_file", path="nodes/node_other/scratch/a.md", content="x"),
+    )
+
+    assert told == [
+        refused(f"You may not read 'agents/bob/MEMORY.md'. {MAY_READ}"),
+        refused(f"You may not write 'GOAL.md'. {MAY_WRITE}"),
+        refused(f"You may not write '_spec.md'. {MAY_WRITE}"),
+        refused(f"You may not write 'published/a.md'. {MAY_WRITE}"),
+        refused(f"You may not write 'nodes/node_other/scratch/a.md'. {MAY_WRITE}"),
+    ]
+
+
+async def test_a_long_file_comes_in_pages_that_tear_no_character(world: World) -> None:
+    text = "".join(f"Zeile {n}: Grüße, 漢字, 🙂\n" for n in range(2000))
+    pages: list[str] = []
+    offsets = [0]
+
+    def read_on(request: Request) -> Says:
+        page = request.transcript.turns[-1].text
+        if found := re.fullmatch(r"(.*)\n… there is more: .*offset=(\d+)\)", page, re.DOTALL):
+            pages.append(found[1])
+            offsets.append(int(found[2]))
+            return says(call("read_file", path="long.txt", offset=offsets[-1]))
+        pages.append(page)
+        return says(call("finish", summary="read"))
+
+    world.script(
+        "ada",
+        says(call("write_file", path="long.txt", content=text)),
+        says(call("read_file", path="long.txt")),
+        *[read_on] * 10,
+    )
+    await world.found("Read it all")
+    await world.settle()
+
+    assert "".join(pages) == text
+    assert [later - earlier for earlier, later in pairwise(offsets)] == [
+        len(page.encode()) for page in pages[:-1]
+    ]
+    assert all(len(page.encode()) <= 16 * 1024 for page in pages)
+
+
+async def test_pages_end_where_the_file_does(world: World) -> None:
+    page = "x" * 16 * 1024
+    _, told = await made(
+        world,
+        call("write_file", path="full.txt", content=page),
+        call("read_file", path="full.txt"),
+        call("read_file", path="full.txt", offset=len(page)),
+        call("read_file", path="full.txt", offset=10**12),
+        call("read_file", path="full.txt", offset=len(page) - 1),
+        call("read_file", path="full.txt", offset=-1),
+    )
+
+    usage = "It takes: path, offset (optional)."
+    assert told[1:] == [
+        Told(page),
+        Told(f"(nothing from byte {len(page)} on)"),
+        Told("(nothing from byte 1000000000000 on)"),
+        Told("x"),
+        refused(
+            "read_file: 'offset' is wrong (Input should be greater than or equal to 0). " + usage
+        ),
+    ]
+
+
+async def test_bytes_that_are_no_text_are_shown_without_harm(world: World) -> None:
+    _, told = await made(
+        world,
+        call("bash", command=r"printf 'a\0b\377c' > raw; printf '\0\1\377'"),
+        call("read_file", path="raw"),
+    )
+
+    assert told == [Told("[exit code 0]\n�\x01�"), Told("a�b�c")]
+
+
+async def test_an_edit_that_is_not_clear_is_told_how_often_the_piece_stands(world: World) -> None:
+    goal, told = await made(
+        world,
+        call("write_file", path="a.md", content="one two two"),
+        call("edit_file", path="a.md", old="three", new="3"),
+        call("edit_file", path="a.md", old="two", new="2"),
+        call("edit_file", path="a.md", old="", new="x"),
+        call("edit_file", path="a.md", old="one two", new="1 two"),
+        call("edit_file", path="b.md", old="one", new="1"),
+    )
+
+    usage = "It takes: path, old, new."
+    assert told[1:] == [
+        refused("'three' does not stand in a.md; read it and copy the piece to the letter."),
+        refused("'two' stands 2 times in a.md; take more of its surroundings with it."),
+        refused(f"edit_file: 'old' is wrong (String should have at least 1 character). {usage}"),
+        Told("Edited a.md."),
+        refused(
+            f"There is no file 'b.md'. It was looked for in 'nodes/{goal.id}/scratch'; "
+            "list_files shows what there is."
+        ),
+    ]
+    assert world.published(goal) == {"a.md": "1 two two"}
+
+
+async def test_an_edit_changes_nothing_but_the_piece(world: World) -> None:
+    goal, told = await made(
+        world,
+        call("bash", command=r"printf 'x \377 y' > raw; yes abcdefg | head -c 5000000 > big"),
+        call("edit_file", path="raw", old="y", new="z"),
+        call("edit_file", path="raw", old="\ufffd", new="?"),
+        call("bash", command="echo the end >> big"),
+        call("edit_file", path="big", old="the end", new="no end"),
+    )
+
+    assert told[1:3] == [
+        Told("Edited raw."),
+        refused("'�' does not stand in raw; read it and copy the piece to the letter."),
+    ]
+    assert told[4] == refused("big is longer than 4 MiB; change it with bash, say sed.")
+    published = folder(world, goal) / "published"
+    assert (published / "raw").read_bytes() == b"x \xff z"
+    assert (published / "big").stat().st_size == 5_000_008
+
+
+async def test_a_file_that_is_too_long_is_refused_before_it_is_written(world: World) -> None:
+    goal, told = await made(world, call("write_file", path="big", content="x" * (4 * 2**20 + 1)))
+
+    assert told == [refused("A file written in one call holds 4 MiB; split it.")]
+    assert world.published(goal) == {}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_an_edit_that_a_crash_cut_off_is_made_once(world: World, moment: str) -> None:
+    def cut(point: str) -> None:
+        if point == f"fx:{moment}:write" and armed:
+            armed.clear()
+            raise PowerCut
+
+    def arm(_: Request) -> Says:
+        faultpoints.armed = cut
+        return says(call("edit_file", path="a.md", old="old,", new="old, old,"))
+
+    armed = ["the edit"]
+    ada = world.script(
+        "ada",
+        says(call("write_file", path="a.md", content="old, and old enough")),
+        arm,
+        says(call("finish", summary="edited")),
+    )
+    try:
+        founded = await world.found("Edit")
+        await world.settle()
+    finally:
+        faultpoints.armed = None
+    await world.restart()
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.result, ada.heard) == ("edited", "Edited a.md.")
+    assert world.published(goal) == {"a.md": "old, old, and old enough"}
+    assert [file.name for file in (folder(world, goal) / "scratch").iterdir()] == ["a.md"]

@@ -1,0 +1,173 @@
+"""Commands are run, timed, cut short and kept away from keys; their output is shown in part."""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from agiraph import faultpoints
+from agiraph.domain.work import NodeStatus
+from agiraph.services import work
+from agiraph.testing import PowerCut, World, call, says
+from tests.tools.made import Told, folder, made, refused
+
+CANARIES = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "AGIRAPH_TOKEN",
+    "AGIRAPH_DATABASE_URL",
+    "AWS_SECRET_ACCESS_KEY",
+    "ANYTHING_ELSE",
+)
+
+
+async def test_a_command_runs_in_scratch_and_says_how_it_ended(world: World) -> None:
+    goal, told = await made(
+        world,
+        call("bash", command="pwd && echo Grüße > a.md"),
+        call("bash", command="echo out; echo err >&2; exit 3"),
+        call("bash", command="true"),
+        call("bash", command="kill -9 $$"),
+        call("bash", command="no-such-program"),
+        call("bash", command="if then"),
+        call("bash", command="cat"),
+    )
+
+    scratch = folder(world, goal) / "scratch"
+    assert told[:4] == [
+        Told(f"[exit code 0]\n{scratch}"),
+        refused("[exit code 3]\nout\nerr"),
+        Told("[exit code 0]"),
+        refused("[exit code 137]"),
+    ]
+    assert told[4] == refused("[exit code 127]\nbash: line 1: no-such-program: command not found")
+    assert told[5].failed
+    assert "syntax error" in told[5].text
+    assert told[6] == Told("[exit code 0]")
+    assert world.published(goal) == {"a.md": "Grüße\n"}
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_what_it_started(world: World) -> None:
+    late = "echo begun; (sleep 60; echo late > late) & sleep 60"
+    goal, told = await made(world, call("bash", command=late, timeout=1))
+
+    assert told == [refused("[ended after 1 s: it ran out of time]\nbegun")]
+    assert world.published(goal) == {}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_of_a_hundred_megabytes_head_and_tail_are_shown(world: World) -> None:
+    much = "echo head; yes 0123456 | head -c 100000000; echo tail"
+    _, [told] = await made(world, call("bash", command=much))
+
+    found = re.fullmatch(
+        r"\[exit code 0(?:, \d+ s)?\]\nhead\n(?:0123456\n)+(?:[0-6]*)?"
+        r"\n… (\d+) bytes left out; the whole output is in (.+) …\n"
+        r"[0-6]*\n(?:0123456\n)+tail",
+        told.text,
+    )
+    assert found is not None
+    assert not told.failed
+    assert len(told.text.encode()) <= 17 * 1024
+    assert Path(found[2]).stat().st_size == 100_000_010
+    assert int(found[1]) > 99_900_000
+
+
+async def test_no_key_reaches_a_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CANARIES:
+        monkeypatch.setenv(name, f"canary {name}")
+    goal, [told] = await made(world, call("bash", command="env | sort"))
+
+    seen = dict(line.split("=", 1) for line in told.text.splitlines()[1:])
+    allowed = {"PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "HOME", "PWD", "SHLVL", "_"}
+    assert "canary" not in told.text
+    assert set(seen) - {"OLDPWD", "AGIRAPH_SPOOL"} <= allowed
+    assert (seen["HOME"], seen["PATH"]) == (str(folder(world, goal)), os.environ["PATH"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({}, "'command' is missing"),
+        ({"command": ""}, "'command' is wrong (String should have at least 1 character)"),
+        ({"command": ["ls"]}, "'command' is wrong (Input should be a valid string)"),
+        (
+            {"command": "ls", "timeout": 0},
+            "'timeout' is wrong (Input should be greater than or equal to 1)",
+        ),
+        (
+            {"command": "ls", "timeout": 3601},
+            "'timeout' is wrong (Input should be less than or equal to 3600)",
+        ),
+        ({"command": "ls", "cwd": "/"}, "there is no argument 'cwd'"),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_wrong_call_runs_nothing(
+    world: World, arguments: dict[str, object], fault: str
+) -> None:
+    _, told = await made(world, call("bash", **arguments))
+
+    assert told == [refused(f"bash: {fault}. It takes: command, timeout (optional).")]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_command_that_cannot_be_handed_over_is_told_why(world: World) -> None:
+    _, told = await made(
+        world, call("bash", command="echo a\0b"), call("bash", command="#" * 200_000)
+    )
+
+    assert told == [
+        refused("The command contains a NUL character; leave it out."),
+        refused("The command has 200000 bytes, at most 131071 fit: run it from a file."),
+    ]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_command_that_ended_before_the_crash_is_known_by_its_spool(world: World) -> None:
+    def cut(point: str) -> None:
+        if point == "fx:after:command":
+            raise PowerCut
+
+    ada = world.script(
+        "ada",
+        says(call("bash", command="echo once >> log; cat log")),
+        says(call("finish", summary="done")),
+    )
+    faultpoints.armed = cut
+    try:
+        founded = await world.found("Run it once")
+        await world.settle()
+    finally:
+        faultpoints.armed = None
+    await world.restart()
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.attempt) == (NodeStatus.COMPLETED, 2)
+    assert ada.heard == "[exit code 0]\nonce"
+
+
+async def test_a_cancelled_command_leaves_nothing_behind(world: World, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    world.script("ada", says(call("bash", command=f"echo yes > {begun}; sleep 600 # {tmp_path}")))
+    founded = await world.found("Wait for ever")
+    await asyncio.to_thread(begun.read_text)
+    assert founded.node is not None
+    await world.store.write(work.cancel, founded.node.id)
+    await world.settle()
+
+    assert (await world.node(founded.node.id)).status is NodeStatus.CANCELLED
+    assert [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path) in _read(p)] == []
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""  # it has just ended
