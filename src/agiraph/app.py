@@ -1,12 +1,14 @@
 """App: builds everything once and puts it together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.home.layout import Home, HomeLock
-from agiraph.providers.registry import Keys, Registry
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.prices import Prices
+from agiraph.providers.registry import Keys, Maker, Registry
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
@@ -40,12 +42,12 @@ class Runtime:
     """A home, its database, and what runs on them."""
 
     def __init__(
-        self, home: Home, lock: HomeLock | None, store: Store, registry: Registry, engine: Engine
+        self, home: Home, lock: HomeLock | None, store: Store, models: Catalogue, engine: Engine
     ) -> None:
         self.home = home
         self._lock = lock
         self.store = store
-        self.registry = registry
+        self.models = models
         self.engine = engine
 
     @classmethod
@@ -55,32 +57,40 @@ class Runtime:
         *,
         database_url: str,
         keys: Keys,
+        prices: Prices | None = None,
         clock: Clock | None = None,
         tools: tuple[Tool, ...] = (),
-        registry: Registry | None = None,
+        own_models: Mapping[str, Maker] | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> "Runtime":
         clock = clock or SystemClock()
         home = Home.open(home_path)
         # Of processes on PostgreSQL there may be many; a database file has one.
         lock = home.lock() if database_url.startswith("sqlite:") else None
-        store = await open_store(database_url, clock)
-        registry = registry or Registry(keys, clock)
+        try:
+            store = await open_store(database_url, clock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
+        for provider, maker in (own_models or {}).items():
+            models.add(provider, maker)
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
-            resolve_model=registry.resolve,
+            models=models,
             extra_tools=tools,
             on_delta=on_delta,
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
         engine = make_engine(database_url, store, clock, dispatcher)
-        return cls(home, lock, store, registry, engine)
+        return cls(home, lock, store, models, engine)
 
     async def close(self) -> None:
         await self.engine.stop()
-        await self.registry.close()
+        await self.models.close()
         await self.store.close()
         self.home.folder.close()
         if self._lock is not None:

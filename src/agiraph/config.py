@@ -1,14 +1,15 @@
 """Config: environment, then agiraph.toml in the home, then defaults; and where each came from."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import VENDORS, Keys, Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +31,16 @@ class Settings:
 
 
 FILE = "agiraph.toml"
-SECRETS = frozenset({"OPENAI_API_KEY"})
+SECRETS = frozenset(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"))
 _IN_FILE = {
     "AGIRAPH_DATABASE_URL": "database_url",
     "AGIRAPH_MODEL": "model",
 }
 """What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
+_SERVERS = "servers"
+_SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_NOT_SERVERS = VENDORS | {"demo", "text"}
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -51,17 +56,31 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         if environ.get(name):
             found = Setting(value=environ[name], origin="environment")
         masked = "set" if name in SECRETS and found.value else found.value
-        shown[name] = Setting(value=masked, origin=found.origin)
+        shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", masked), origin=found.origin)
         return found.value
 
-    keys = Keys(openai_key=pick("OPENAI_API_KEY", ""), openai_url=pick("OPENAI_BASE_URL", ""))
+    keys = Keys(
+        anthropic_key=pick("ANTHROPIC_API_KEY", ""),
+        anthropic_url=pick("ANTHROPIC_BASE_URL", ""),
+        openai_key=pick("OPENAI_API_KEY", ""),
+        openai_url=pick("OPENAI_BASE_URL", ""),
+        gemini_key=pick("GEMINI_API_KEY", ""),
+        gemini_url=pick("GOOGLE_GEMINI_BASE_URL", ""),
+        openrouter_key=pick("OPENROUTER_API_KEY", ""),
+        openrouter_url=pick("OPENROUTER_BASE_URL", ""),
+        servers=_servers(home / FILE, written.get(_SERVERS, {}), environ),
+    )
+    for name, server in keys.servers.items():
+        key = f" (key in {server.key_env}: {'set' if server.key else 'missing'})"
+        value = _PASSWORD.sub(r"\1:…@", server.base_url) + (key if server.key_env else "")
+        shown[f"{_SERVERS}.{name}"] = Setting(value=value, origin=FILE)
     shown["AGIRAPH_HOME"] = Setting(
         value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
     )
     return Settings(
         home=home,
         database_url=pick("AGIRAPH_DATABASE_URL", f"sqlite:///{home / 'agiraph.db'}"),
-        model=pick("AGIRAPH_MODEL", "demo"),
+        model=pick("AGIRAPH_MODEL", keys.first_model),
         keys=keys,
         shown=shown,
     )
@@ -69,16 +88,51 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text()
-    except FileNotFoundError:
+        written = tomllib.loads(path.read_bytes().decode())
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
-    try:
-        written = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    if unknown := set(written) - set(_IN_FILE.values()):
-        known = ", ".join(sorted(_IN_FILE.values()))
+    if unknown := set(written) - set(_IN_FILE.values()) - {_SERVERS}:
+        known = ", ".join(sorted([*_IN_FILE.values(), _SERVERS]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
+    texts = {name: value for name, value in written.items() if name != _SERVERS}
+    if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
+        raise Misconfigured(f"{path}: {', '.join(wrong)} must be text, in quotes.")
     return written
+
+
+def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:
+    """The servers that are named in the file, each with its key from the environment."""
+    example = '[servers.NAME] with base_url = "http://…/v1" and, if it needs one, key_env = "VAR"'
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: servers are tables, {example}.")
+    servers: dict[str, Server] = {}
+    for name, table in cast(dict[str, Any], written).items():
+        where = f"{path}: [servers.{name}]"
+        if not isinstance(table, dict):
+            raise Misconfigured(f"{where} must be a table: {example}.")
+        if name in _NOT_SERVERS:
+            raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
+        if not _SERVER_NAME.fullmatch(name):
+            raise Misconfigured(f"{where}: a name is small letters, digits, - and _.")
+        servers[name] = _server(where, cast(dict[str, Any], table), environ)
+    return servers
+
+
+def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Server:
+    if "key" in table:
+        raise Misconfigured(
+            f"{where} holds a key. Put it into the environment and its variable into key_env: "
+            "a file is copied more easily than meant."
+        )
+    if unknown := sorted(set(table) - {"base_url", "key_env"}):
+        raise Misconfigured(f"{where} has unknown settings {unknown}; it knows: base_url, key_env.")
+    url, variable = table.get("base_url", ""), table.get("key_env", "")
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+        raise Misconfigured(f"{where} base_url {url!r} must begin with https:// or http://.")
+    if not isinstance(variable, str):
+        raise Misconfigured(f"{where} key_env {variable!r} must be the name of a variable.")
+    return Server(base_url=url, key=environ.get(variable, ""), key_env=variable)

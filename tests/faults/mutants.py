@@ -66,7 +66,7 @@ def split_send() -> None:
 def inplace_write() -> None:
     """A file is written where it stands, in two pieces."""
 
-    def write(self: beneath.Folder, rel: str, data: bytes) -> None:
+    def write(self: beneath.Folder, rel: str, data: bytes, *, synced: bool = True) -> None:
         with self._parent(tuple(rel.split("/")), create=True) as parent:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             file = os.open(rel.split("/")[-1], flags, 0o600, dir_fd=parent)

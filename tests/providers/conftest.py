@@ -1,14 +1,24 @@
 """What tests of models share: a client that is closed, and a model on a scripted server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import uvloop
 
 from agiraph.providers.http import Http
 from agiraph.providers.openai import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
 
 KEY = "sk-canary-4711"
+
+
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Lines are tested on the loop that commands use as well as on Python's own."""
+    own = {"asyncio": asyncio.new_event_loop}
+    return own | {"uvloop": uvloop.new_event_loop} if item.path.name == "test_line.py" else own
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
+from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.providers.base import Reply
 from agiraph.providers.http import Http
 from agiraph.providers.openai import OpenAIModel
@@ -70,7 +70,10 @@ async def test_a_line_that_breaks_before_the_answer_begins_may_be_tried_again(
 ) -> None:
     async with ModelServer([Cut(None)]) as server:
         host = server.url.removeprefix("http://")
-        with pytest.raises(ModelUnavailable, match=f"Cannot reach {host}: the connection was closed before the answer's end"):
+        with pytest.raises(
+            ModelUnavailable,
+            match=f"Cannot reach {host}: the connection was closed before the answer's end",
+        ):
             await model_on(server).reply(request())
 
 
@@ -138,10 +141,17 @@ async def test_a_stream_without_an_end_was_cut_off(model_on: ModelOn, step: Step
 
 
 async def test_a_reply_that_says_nothing_is_garbled(model_on: ModelOn) -> None:
-    error = await failure(model_on, says("", finish="content_filter"))
+    error = await failure(model_on, says(""))
 
     assert isinstance(error, ModelGarbled)
     assert str(error) == "The model answered nothing at all."
+
+
+async def test_a_reply_that_is_withheld_is_refused(model_on: ModelOn) -> None:
+    error = await failure(model_on, says("", finish="content_filter"))
+
+    assert isinstance(error, ModelRefused)
+    assert str(error) == "The model refuses to answer: content_filter"
 
 
 async def test_a_reply_without_end_is_refused_before_it_fills_the_memory(

@@ -6,14 +6,28 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.demo import DemoModel
+from agiraph.providers.gemini import GeminiModel
 from agiraph.providers.openai import OpenAIModel
-from agiraph.providers.registry import Keys, Registry
-from agiraph.providers.retry import Retrying
-from agiraph.testing import ManualClock, ModelServer, ScriptedModel, says
+from agiraph.providers.registry import Keys, Registry, Server
+from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.said import request
 
-KEYS = Keys(openai_key="sk-canary-4711", openai_url="http://127.0.0.1:9/v1")
+Wire = AnthropicModel | GeminiModel | OpenAIModel
+
+KEYS = Keys(
+    anthropic_key="sk-ant-canary",
+    openai_key="sk-canary-4711",
+    openai_url="http://127.0.0.1:9/v1",
+    gemini_key="AIza-canary",
+    openrouter_key="sk-or-canary",
+    servers={
+        "house": Server(base_url="http://house:1/v1", key="sk-house-canary", key_env="HOUSE_KEY"),
+        "locked": Server(base_url="http://locked:1/v1", key_env="LOCKED_KEY"),
+        "vllm": Server(base_url="http://gpu:8000/v1"),
+    },
+)
 
 
 @pytest.fixture
@@ -23,22 +37,37 @@ async def registry() -> AsyncIterator[Registry]:
     await opened.close()
 
 
-def wire(registry: Registry, name: str) -> OpenAIModel:
+def wire(registry: Registry, name: str) -> Wire:
     model = registry.resolve(name)
-    assert isinstance(model, Retrying)
-    assert isinstance(model.model, OpenAIModel)
-    return model.model
+    assert isinstance(model, Wire)
+    return model
 
 
 def test_the_demo_needs_nothing() -> None:
     assert Registry(Keys(), ManualClock()).resolve("demo") == DemoModel()
 
 
-async def test_a_name_is_split_at_the_first_slash(registry: Registry) -> None:
-    model = wire(registry, "openai/vendor/name-1")
+@pytest.mark.parametrize(
+    ("name", "kind", "model", "address", "key"),
+    [
+        ("anthropic/m", AnthropicModel, "m", "https://api.anthropic.com", "sk-ant-canary"),
+        ("openai/a/b", OpenAIModel, "a/b", "http://127.0.0.1:9/v1", "sk-canary-4711"),
+        ("gemini/m", GeminiModel, "m", "https://generativelanguage.googleapis.com", "AIza-canary"),
+        ("google/m", GeminiModel, "m", "https://generativelanguage.googleapis.com", "AIza-canary"),
+        ("openrouter/a/b", OpenAIModel, "a/b", "https://openrouter.ai/api/v1", "sk-or-canary"),
+        ("ollama/qwen3:8b", OpenAIModel, "qwen3:8b", "http://127.0.0.1:11434/v1", ""),
+        ("lmstudio/m", OpenAIModel, "m", "http://127.0.0.1:1234/v1", ""),
+        ("house/a/b", OpenAIModel, "a/b", "http://house:1/v1", "sk-house-canary"),
+        ("vllm/m", OpenAIModel, "m", "http://gpu:8000/v1", ""),
+    ],
+)
+async def test_a_name_leads_to_a_wire_an_address_and_a_key(
+    registry: Registry, name: str, kind: type[Wire], model: str, address: str, key: str
+) -> None:
+    found = wire(registry, name)
 
-    assert (model.name, model.model) == ("openai/vendor/name-1", "vendor/name-1")
-    assert (model.base_url, model.key) == (KEYS.openai_url, KEYS.openai_key)
+    assert (type(found), found.name, found.model) == (kind, name, model)
+    assert (found.base_url, found.key) == (address, key)
 
 
 async def test_without_an_address_the_vendor_is_asked() -> None:
@@ -57,31 +86,52 @@ async def test_an_unknown_name_is_refused_with_the_known_ones(
     registry: Registry, name: str
 ) -> None:
     said = (
-        f"{name!r} is not a model agiraph can reach. Write `provider/model` with one of openai, "
-        "or `demo`, which needs no key."
+        f"{name!r} is not a model agiraph can reach. Write `provider/model` with one of anthropic, "
+        "gemini, google, house, lmstudio, locked, ollama, openai, openrouter, vllm, or `demo`, "
+        "which needs no key. Servers of your own are named in agiraph.toml."
     )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
         registry.resolve(name)
 
 
-def test_a_provider_without_a_key_says_which_setting_is_missing() -> None:
-    said = "openai/m needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own."
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("anthropic/m", "anthropic/m needs ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server"),
+        ("openai/m", "openai/m needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server"),
+        ("gemini/m", "gemini/m needs GEMINI_API_KEY, or GOOGLE_GEMINI_BASE_URL for a server"),
+        ("google/m", "google/m needs GEMINI_API_KEY, or GOOGLE_GEMINI_BASE_URL for a server"),
+        ("openrouter/m", "openrouter/m needs OPENROUTER_API_KEY, or OPENROUTER_BASE_URL for a"),
+    ],
+)
+def test_a_provider_without_a_key_says_which_setting_is_missing(name: str, said: str) -> None:
+    with pytest.raises(Misconfigured, match=f"^{re.escape(said)}"):
+        Registry(Keys(), ManualClock()).resolve(name)
+
+
+async def test_a_server_whose_key_is_missing_says_where_it_should_be(registry: Registry) -> None:
+    said = (
+        "locked/m needs a key in LOCKED_KEY, as [servers.locked] in agiraph.toml says; set it, or "
+        "take key_env out."
+    )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
-        Registry(Keys(), ManualClock()).resolve("openai/m")
+        registry.resolve("locked/m")
 
 
-def test_an_address_that_is_none_is_refused() -> None:
-    registry = Registry(Keys(openai_url="localhost:8080/v1"), ManualClock())
-
-    said = "OPENAI_BASE_URL 'localhost:8080/v1' must begin with https:// or http://."
+@pytest.mark.parametrize(
+    ("keys", "name", "setting"),
+    [
+        (Keys(anthropic_url="localhost:1"), "anthropic/m", "ANTHROPIC_BASE_URL"),
+        (Keys(openai_url="localhost:1"), "openai/m", "OPENAI_BASE_URL"),
+        (Keys(gemini_url="localhost:1"), "gemini/m", "GOOGLE_GEMINI_BASE_URL"),
+        (Keys(openrouter_url="localhost:1"), "openrouter/m", "OPENROUTER_BASE_URL"),
+        (Keys(servers={"x": Server(base_url="localhost:1")}), "x/m", "base_url of [servers.x]"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(keys: Keys, name: str, setting: str) -> None:
+    said = f"{setting} 'localhost:1' must begin with https:// or http://."
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
-        registry.resolve("openai/m")
-
-
-async def test_a_provider_can_be_added(registry: Registry) -> None:
-    registry.add("scripted", lambda name: ScriptedModel(f"scripted/{name}", []))
-
-    assert registry.resolve("scripted/ada") == ScriptedModel("scripted/ada", [])
+        Registry(keys, ManualClock()).resolve(name)
 
 
 async def test_what_is_resolved_can_be_asked() -> None:
@@ -93,8 +143,26 @@ async def test_what_is_resolved_can_be_asked() -> None:
     assert (reply.text, server.requests[0].model) == ("Hello.", "m")
 
 
-async def test_keys_are_not_shown(registry: Registry) -> None:
-    model = registry.resolve("openai/m")
+@pytest.mark.parametrize(
+    ("keys", "model"),
+    [
+        (Keys(), "demo"),
+        (Keys(openai_url="http://127.0.0.1:9/v1"), "demo"),
+        (Keys(openrouter_key="k"), "openrouter/anthropic/claude-sonnet-5.5"),
+        (Keys(openrouter_key="k", gemini_key="k"), "gemini/gemini-3.8-flash"),
+        (Keys(openrouter_key="k", gemini_key="k", openai_key="k"), "openai/gpt-6-sol"),
+        (KEYS, "anthropic/claude-sonnet-5-5"),
+    ],
+)
+def test_the_first_provider_with_a_key_is_asked_unless_told_otherwise(
+    keys: Keys, model: str
+) -> None:
+    assert keys.first_model == model
 
-    assert repr(KEYS) == "Keys(openai_url='http://127.0.0.1:9/v1')"
-    assert "canary" not in repr(model) + repr(registry) + str(vars(registry))
+
+async def test_keys_are_not_shown(registry: Registry) -> None:
+    names = ("anthropic/m", "openai/m", "gemini/m", "openrouter/m", "house/m")
+    models = [registry.resolve(name) for name in names]
+
+    assert "canary" not in repr(KEYS) + repr(models) + repr(registry) + str(vars(registry))
+    assert "http://127.0.0.1:9/v1" in repr(KEYS)

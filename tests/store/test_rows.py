@@ -120,14 +120,21 @@ async def test_a_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
 async def test_a_turn_with_every_field_set_comes_back_as_it_was(
     store: Store, thread: Thread
 ) -> None:
-    turn = full(Turn, thread_id=thread.id, seq=1, usage=Usage(input_tokens=2**40, usd=0.1))
-    bare = Turn(thread_id=thread.id, seq=2, node_id=None, role="user", text="", at=AT)
+    usage = Usage(input_tokens=2**40, usd=0.1)
+    turn = full(Turn, thread_id=thread.id, seq=1, at=store.clock.now(), usage=usage)
+    bare = Turn(
+        thread_id=thread.id, seq=2, node_id=None, role="user", text="", at=store.clock.now()
+    )
 
     def append(tx: Tx) -> list[Turn]:
-        return [
-            threads.append(tx, **{f.name: getattr(t, f.name) for f in fields(t)})
-            for t in (turn, bare)
-        ]
+        page, written = threads.page(tx, thread.id), []
+        for wanted in (turn, bare):
+            given = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
+            for placed in ("thread_id", "seq", "at"):
+                del given[placed]
+            page, made = threads.append(tx, page, **given)
+            written.append(made)
+        return written
 
     assert await store.write(append) == [turn, bare]
     assert await store.read(threads.turns, thread.id) == [turn, bare]
@@ -223,10 +230,8 @@ async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
 
 async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[Turn, Turn]:
     def append(tx: Tx) -> Turn:
-        seq = threads.head(tx, thread.id) + 1
-        return threads.append(
-            tx, thread_id=thread.id, seq=seq, node_id=None, role="tool", at=AT, **given
-        )
+        page = threads.page(tx, thread.id)
+        return threads.append(tx, page, node_id=None, role="tool", **given)[1]
 
     written = await store.write(append)
     [read] = await store.read(threads.turns, thread.id, after=written.seq - 1)

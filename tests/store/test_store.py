@@ -12,16 +12,18 @@ import psycopg
 import pytest
 
 from agiraph.app import open_store
+from agiraph.domain.chat import Thread
 from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import Event
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.runtime.clustered import install
 from agiraph.services.teams import Founded
-from agiraph.store import events, migrate
+from agiraph.store import events, migrate, threads
 from agiraph.store.database import Store
 from agiraph.store.postgres import upgrade
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.teams import TEAMS
+from agiraph.store.threads import THREADS
 from agiraph.store.tx import Aftermath, Tx
 from agiraph.testing import ManualClock
 from tests.conftest import Server
@@ -197,7 +199,6 @@ async def test_verbs_queued_meanwhile_commit_as_one(sqlite_store: SqliteStore) -
         pytest.param(
             "insert into noted values (:missing)",
             sqlite3.ProgrammingError,
-            marks=pytest.mark.xfail(reason="sqlite.py takes it for trouble with the disk"),
         ),
     ],
 )
@@ -262,6 +263,29 @@ async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
         assert said == pairs
     if other is not store:
         await other.close()
+
+
+async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
+    store: Store, founded: Founded
+) -> None:
+    """Two answers at once go into one thread: the second must see what the first has written."""
+    thread = Thread(
+        id=ThreadId("t_1"),
+        team_id=founded.team.id,
+        agent_id=founded.coordinator.id,
+        created_at=store.clock.now(),
+    )
+    await store.write(THREADS.insert, thread)
+
+    def write(tx: Tx, text: str) -> int:
+        page = threads.page(tx, thread.id)
+        return threads.append(tx, page, node_id=None, role="tool", text=text)[1].seq
+
+    texts = [f"answer {number}" for number in range(5 * WRITERS)]
+    places = await asyncio.gather(*(store.write(write, text) for text in texts))
+    turns = await store.read(threads.turns, thread.id)
+    assert sorted(places) == list(range(1, len(texts) + 1))
+    assert [t.text for t in turns] == [text for _, text in sorted(zip(places, texts, strict=True))]
 
 
 # ---- migrations ------------------------------------------------------------------------------

@@ -120,7 +120,8 @@ async def test_a_long_file_comes_in_pages_that_tear_no_character(world: World) -
     offsets = [0]
 
     def read_on(request: Request) -> Says:
-        page = request.transcript.turns[-1].text
+        *_, last = request.transcript.spoken()
+        page = last.text
         if found := re.fullmatch(r"(.*)\n… there is more: .*offset=(\d+)\)", page, re.DOTALL):
             pages.append(found[1])
             offsets.append(int(found[2]))

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from agiraph.cli.cost import cost
 from agiraph.cli.database import db
 from agiraph.cli.export import export
 from agiraph.cli.inbox import answer, inbox
@@ -22,17 +23,20 @@ def agiraph() -> None:
     """
 
 
-for command in (run, teams, board, inbox, answer, export, db):
+for command in (run, teams, board, inbox, answer, cost, export, db):
     agiraph.add_command(command)
 
 
 def main() -> None:
     try:
-        agiraph.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except click.ClickException as error:
+        # What a command exits with is given back; no command returns anything else.
+        sys.exit(agiraph.main(standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "agiraph"
+        click.echo(f"agiraph: {error.format_message()} See: {where} --help", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Stopped.", err=True)

@@ -5,6 +5,7 @@ import click
 from agiraph import config
 from agiraph.cli.session import command
 from agiraph.domain.time import SystemClock
+from agiraph.hidden import environment
 from agiraph.home.layout import Home
 
 
@@ -17,7 +18,7 @@ def db() -> None:
 @command
 async def upgrade() -> None:
     """Bring the database to the shape this version needs. On SQLite that happens by itself."""
-    settings = config.load()
+    settings = config.load(environment())
     if settings.database_url.startswith("sqlite:"):
         from agiraph.app import open_store
 

@@ -67,7 +67,13 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     (target / "triggers.json").write_bytes(orjson.dumps(triggers, option=orjson.OPT_INDENT_2))
     folder = home / "teams" / team.id
     if folder.is_dir():
-        shutil.copytree(folder, target / "home", symlinks=True)
+        shutil.copytree(folder, target / "home", symlinks=True, ignore=_not_for_copying)
+
+
+def _not_for_copying(folder: str, names: list[str]) -> list[str]:
+    """Pipes and sockets, which a command may have left: reading one would wait for ever."""
+    paths = [Path(folder) / name for name in names]
+    return [p.name for p in paths if not (p.is_symlink() or p.is_file() or p.is_dir())]
 
 
 @click.command()
@@ -78,5 +84,8 @@ async def export(team: str, folder: Path) -> None:
     """Write everything of TEAM (its id or name) into FOLDER, as files people can read."""
     async with opened() as (settings, store):
         found = await store.read(rows.find, team)
-        await write_export(store, settings.home, found, folder)
+        try:
+            await write_export(store, settings.home, found, folder)
+        except OSError as error:
+            raise Refused(f"The export to {folder} is not whole: {error}") from error
     click.echo(f"Wrote {found.name!r} to {folder}.")

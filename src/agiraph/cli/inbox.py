@@ -2,12 +2,10 @@
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from agiraph.cli.session import as_json, command, opened
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import MessageId
+from agiraph.cli.session import as_json, command, opened, shown
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.messages import NEEDS_ANSWER, Decision, Message
 from agiraph.services import journal
 from agiraph.store import messages
@@ -23,6 +21,8 @@ DECISIONS: dict[str, Decision] = {
 def decide(question: Message, text: str) -> tuple[str, Decision | None]:
     """What a typed line means for this question: words, or a decision with a note."""
     if question.kind != "approval":
+        if not text.strip():
+            raise Refused("An empty answer says nothing; write what you want them to know.")
         return text, None
     word, _, note = text.strip().partition(" ")
     decision = DECISIONS.get(word.lower())
@@ -45,12 +45,12 @@ async def inbox(only_open: bool, json_: bool) -> None:
         return click.echo(as_json(found))
     if not found:
         return click.echo("Nothing here.")
-    table = Table("id", "kind", "state", "text", box=None)
+    table = Table(Column("id", no_wrap=True), "kind", "state", "text", box=None)
     for message in found:
         state = (
             "answered" if message.answered_at else "open" if message.kind in NEEDS_ANSWER else ""
         )
-        table.add_row(message.id, message.kind, state, escape(message.text))
+        table.add_row(message.id, message.kind, state, shown(message.text))
     Console().print(table)
 
 
@@ -61,12 +61,14 @@ async def inbox(only_open: bool, json_: bool) -> None:
 async def answer(question: str, text: str) -> None:
     """Answer a QUESTION by its id; its agent goes on when the team runs again."""
 
-    def write(tx: Tx) -> None:
-        found = MESSAGES.get(tx, question)
-        words, decision = decide(found, text)
-        journal.answer_question(tx, MessageId(question), words, decision=decision)
+    def write(tx: Tx) -> Message:
+        asked = MESSAGES.find(tx, question)
+        if asked is None:
+            raise NotFound("question", question, known="`agiraph inbox --open` lists them.")
+        words, decision = decide(asked, text)
+        journal.answer_question(tx, asked.id, words, decision=decision)
+        return asked
 
     async with opened(to_write=True) as (_, store):
-        asked = await store.read(MESSAGES.get, question)
-        await store.write(write)
+        asked = await store.write(write)
     click.echo(f"Answered. Go on with: agiraph run --resume {asked.team_id}")

@@ -6,16 +6,20 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.spinner import Spinner
 
+from agiraph.cli.session import shown
 from agiraph.domain.events import Event
 
 WIDTH = 100
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = _line(text)
     return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 
@@ -33,6 +37,8 @@ class Progress:
     usd: float = 0.0
     unpriced: bool = False
     doing: str = "starting"
+    failure: str = ""
+    """What went wrong last; it is told once."""
     _live: Live | None = field(default=None)
 
     def __enter__(self) -> "Progress":
@@ -61,7 +67,7 @@ class Progress:
         return f"{self.turns} turns · {self.tokens:,} tokens · {money}"
 
     def _now(self) -> Spinner:
-        return Spinner("dots", text=f" {escape(self.doing)}  [dim]{self.bill}[/dim]")
+        return Spinner("dots", text=f" {shown(self.doing)}  [dim]{self.bill}[/dim]")
 
     def said(self, words: str) -> None:
         """A piece of a reply, live."""
@@ -72,6 +78,11 @@ class Progress:
         if self._live is not None:
             self._live.update(self._now())
 
+    def _fail(self, why: str) -> None:
+        """Whole, however long: what to do about it stands at its end."""
+        self.failure = why
+        self.console.print(f"[red]![/] {shown(_line(why))}")
+
     def show(self, event: Event) -> None:
         data = event.data
         match event.type:
@@ -81,26 +92,28 @@ class Progress:
                 self.usd += data["usd"] or 0.0
                 self.unpriced = self.unpriced or data["usd"] is None
                 if data["text"].strip():
-                    self.console.print(f"[cyan]●[/] {escape(_short(data['text']))}")
+                    self.console.print(f"[cyan]●[/] {shown(_short(data['text']))}")
                 for call in data["calls"]:
                     self.console.print(
-                        f"  [dim]→[/] {call['name']} [dim]{escape(_subject(call['arguments']))}[/]"
+                        f"  [dim]→[/] {call['name']} [dim]{shown(_subject(call['arguments']))}[/]"
                     )
                     self._do(f"{call['name']} {_subject(call['arguments'])}")
             case "tool.result":
                 mark = "[red]✗[/]" if data["failed"] else "[green]✓[/]"
-                self.console.print(f"  {mark} [dim]{escape(_short(data['text']))}[/]")
+                self.console.print(f"  {mark} [dim]{shown(_short(data['text']))}[/]")
                 self._do("thinking")
             case "node.started" if data["attempt"] > 1:
                 self.console.print(f"[yellow]↻[/] attempt {data['attempt']}: going on where it was")
             case "node.waiting":
-                self.console.print(f"[yellow]…[/] {escape(_short(data['reason']))}")
+                self.console.print(f"[yellow]…[/] {shown(_line(data['reason']))}")
                 self._do(data["reason"])
             case "node.checkpoint":
-                self.console.print(f"[cyan]▸[/] {escape(_short(data['summary']))}")
+                self.console.print(f"[cyan]▸[/] {shown(_short(data['summary']))}")
             case "message.sent" if data["recipient"] == "human" and data["kind"] == "message":
-                self.console.print(f"[magenta]✉[/] {escape(data['text'])}")
+                self.console.print(f"[magenta]✉[/] {shown(data['text'])}")
             case "model.failed":
-                self.console.print(f"[red]![/] {escape(_short(data['reason']))}")
+                self._fail(data["reason"])
+            case "node.failed" if data["result"] != self.failure:
+                self._fail(data["result"])
             case _:
                 pass

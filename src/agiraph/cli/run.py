@@ -2,35 +2,40 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from agiraph import config
 from agiraph.app import Runtime
 from agiraph.cli.inbox import decide
 from agiraph.cli.progress import Progress
-from agiraph.cli.session import command
+from agiraph.cli.session import clean, command, shown
 from agiraph.config import Settings
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.hidden import environment
 from agiraph.services import journal, teams
 from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
+
+TURNS = 50
+LINE = 64 * 1024
+"""The longest line that is read at the prompt."""
 
 
 @click.command()
 @click.argument("goal", required=False)
 @click.option("--model", help="provider/model; `demo` needs no key. [env: AGIRAPH_MODEL]")
 @click.option("--resume", metavar="TEAM", help="Go on with a team that was cut off or waits.")
-@click.option("--turns", type=click.IntRange(1), default=50, show_default=True, help="At most.")
+@click.option("--turns", type=click.IntRange(1), help=f"At most.  [default: {TURNS}]")
 @click.option("--tokens", type=click.IntRange(1), help="At most, in and out together.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="At most.")
 @command
@@ -38,7 +43,7 @@ async def run(
     goal: str | None,
     model: str | None,
     resume: str | None,
-    turns: int,
+    turns: int | None,
     tokens: int | None,
     minutes: float | None,
 ) -> None:
@@ -48,11 +53,16 @@ async def run(
     """
     if (goal is None) == (resume is None):
         raise click.UsageError('Say what you want: agiraph run "GOAL", or go on: --resume TEAM.')
-    settings = config.load()
-    budget = Budget(turns=turns, tokens=tokens, seconds=None if minutes is None else minutes * 60)
-    console = Console(highlight=False)
-    code = await Run(settings, console).go(goal, model or settings.model, resume, budget)
-    raise click.exceptions.Exit(code)
+    if resume is not None and (model or turns or tokens or minutes):
+        raise click.UsageError("A team goes on as it was begun: give --resume no other options.")
+    settings = config.load(environment())
+    seconds = None if minutes is None else minutes * 60
+    budget = Budget(turns=turns or TURNS, tokens=tokens, seconds=seconds)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    running = Run(settings, console)
+    if resume is not None:
+        raise click.exceptions.Exit(await running.resume(resume))
+    raise click.exceptions.Exit(await running.begin(goal or "", model or settings.model, budget))
 
 
 class Run:
@@ -63,9 +73,26 @@ class Run:
         self._console = console
         self._progress = Progress(console)
         self._changed = asyncio.Event()
-        self._stopped = False
+        self._stopped = asyncio.Event()
+        self._team: Team | None = None
 
-    async def go(self, goal: str | None, model: str, resume: str | None, budget: Budget) -> int:
+    async def begin(self, goal: str, model: str, budget: Budget) -> int:
+        async with self._open() as runtime:
+            runtime.models.resolve(model)  # a wrong name is told before anything is begun
+            founded = await runtime.store.write(teams.found, goal=goal, model=model, budget=budget)
+            return await self._go(runtime, founded.team)
+
+    async def resume(self, name: str) -> int:
+        async with self._open() as runtime:
+            team = await runtime.store.read(rows.find, name)
+            for member in await runtime.store.read(rows.members, team.id):
+                runtime.models.resolve(member.model)
+            if team.status == "paused":
+                await runtime.store.write(teams.resume, team.id)
+            return await self._go(runtime, team)
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncGenerator[Runtime]:
         runtime = await Runtime.open(
             self._settings.home,
             database_url=self._settings.database_url,
@@ -73,35 +100,35 @@ class Run:
             on_delta=lambda _, words: self._progress.said(words),
         )
         try:
-            runtime.registry.resolve(model)  # a wrong name is told before anything is begun
-            runtime.store.subscribe(self._notice)
-            self._catch_interrupt()
-            if resume is not None:
-                team = await runtime.store.read(rows.find, resume)
-            else:
-                founded = await runtime.store.write(
-                    teams.found, goal=goal or "", model=model, budget=budget
-                )
-                team = founded.team
-            self._greet(team, model)
-            await runtime.engine.start()
-            with self._progress:
-                root = await self._watch(runtime, team.id)
-            return self._close(runtime, team, root)
+            yield runtime
         finally:
             await runtime.close()
 
+    async def _go(self, runtime: Runtime, team: Team) -> int:
+        self._team = team
+        [coordinator, *_] = await runtime.store.read(rows.members, team.id)
+        self._greet(team, coordinator.model)
+        self._catch_interrupt()
+        runtime.store.subscribe(self._notice)
+        await runtime.engine.start()
+        with self._progress:
+            root = await self._watch(runtime, team)
+        questions = await runtime.store.read(messages.open_questions, team.id)
+        return self._close(runtime, root, questions)
+
     def _greet(self, team: Team, model: str) -> None:
-        self._console.print(f"[bold]{escape(team.name)}[/] [dim]{team.id}[/]")
+        self._console.print(f"[bold]{shown(team.name)}[/] [dim]{team.id}[/]")
         if model == "demo":
             self._console.print(
-                "[dim]No model is set, so the scripted demo answers: it is not an AI. "
-                "Set OPENAI_API_KEY or OPENAI_BASE_URL and AGIRAPH_MODEL=openai/… for one.[/]"
+                "[dim]The scripted demo answers: it is not an AI. For one, set AGIRAPH_MODEL="
+                "openai/… and OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own.[/]"
             )
 
     def _catch_interrupt(self) -> None:
         def stop() -> None:
-            self._stopped = True
+            if self._stopped.is_set():
+                os._exit(130)  # asked twice; the journal has all that happened
+            self._stopped.set()
             self._changed.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -109,62 +136,78 @@ class Run:
 
     def _notice(self, aftermath: Aftermath) -> None:
         for event in aftermath.events:
-            self._progress.show(event)
+            if self._team is not None and event.team_id == self._team.id:
+                self._progress.show(event)
         self._changed.set()
 
-    async def _watch(self, runtime: Runtime, team_id: TeamId) -> WorkNode:
+    async def _watch(self, runtime: Runtime, team: Team) -> WorkNode:
         """Wait until the goal's node is done, answering questions if somebody sits here."""
         while True:
             self._changed.clear()
-            board = await runtime.store.read(nodes.board, team_id)
-            root = board[0]
-            if root.status.is_final or self._stopped:
+            root = (await runtime.store.read(nodes.board, team.id))[0]
+            if root.status.is_final or self._stopped.is_set():
                 return root
             if root.status is NodeStatus.WAITING:
-                questions = await runtime.store.read(messages.open_questions, team_id)
-                if questions and not sys.stdin.isatty():
-                    return root
-                for question in questions:
-                    await self._ask(runtime, question)
+                for question in await runtime.store.read(messages.open_questions, team.id):
+                    if not await self._ask(runtime, question):
+                        return root
             await self._changed.wait()
 
-    async def _ask(self, runtime: Runtime, question: Message) -> None:
+    async def _ask(self, runtime: Runtime, question: Message) -> bool:
+        """Let whoever sits here answer; False if nobody does."""
+        if not sys.stdin.isatty():
+            return False
         self._progress.pause()
-        self._console.print(f"\n[bold yellow]?[/] {escape(question.text)}")
+        self._console.print(f"\n[bold yellow]?[/] {shown(question.text)}")
         for option in question.options:
-            self._console.print(f"    - {escape(option)}")
+            self._console.print(f"    - {shown(option)}")
         while True:
-            line = await asyncio.to_thread(input, "  your answer: ")
+            self._console.print("  your answer: ", end="")
+            if (line := await self._line()) is None:
+                return False
             try:
                 text, decision = decide(question, line)
-                if not line.strip():
-                    continue
             except Refused as error:
-                self._console.print(f"[red]{error}[/]")
+                self._console.print(f"[red]{shown(str(error))}[/]")
                 continue
             break
         self._progress.go_on()
         # Somebody may have answered elsewhere meanwhile; theirs stands then.
         with contextlib.suppress(Refused):
             await runtime.store.write(journal.answer_question, question.id, text, decision=decision)
+        return True
 
-    def _close(self, runtime: Runtime, team: Team, root: WorkNode) -> int:
+    async def _line(self) -> str | None:
+        """What is typed; None after Ctrl-C or Ctrl-D. No thread, which nothing could interrupt."""
+        loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+        typed = asyncio.Event()
+        waits = [asyncio.create_task(event.wait()) for event in (typed, self._stopped)]
+        loop.add_reader(terminal, typed.set)
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            loop.remove_reader(terminal)
+            for wait in waits:
+                wait.cancel()
+        line = os.read(terminal, LINE) if typed.is_set() else b""
+        return line.decode(errors="replace").strip() if line else None
+
+    def _close(self, runtime: Runtime, root: WorkNode, questions: list[Message]) -> int:
         console, bill = self._console, self._progress.bill
         if root.status is NodeStatus.COMPLETED:
             console.print(f"\n[bold green]Done.[/] [dim]{bill}[/]\n")
-            console.print(root.result or "", markup=False)
-            folder = runtime.home.node_path(team.id, root.id) / "published"
+            console.print(clean(root.result or ""), markup=False)
+            folder = runtime.home.node_path(root.team_id, root.id) / "published"
             for name in sorted(root.manifest):
-                console.print(f"[dim]{folder / name}[/]", soft_wrap=True)
+                console.print(f"[dim]{shown(str(folder / name))}[/]")
             return 0
         if root.status.is_final:
             console.print(f"\n[bold red]Not reached[/] ({root.stop_reason}). [dim]{bill}[/]\n")
-            console.print(root.result or "", markup=False)
+            console.print(clean(root.result or ""), markup=False)
             return 1
-        again = f"agiraph run --resume {team.id}"
         console.print(f"\n[bold yellow]Not done yet.[/] Nothing is lost. [dim]{bill}[/]")
-        if root.waiting_reason and not self._stopped:
-            console.print(f"It waits: {escape(root.waiting_reason)}")
-            console.print("Answer with: agiraph answer ID TEXT (agiraph inbox --open shows the id)")
-        console.print(f"Go on with: {again}")
-        return 130 if self._stopped else 1
+        for question in questions:
+            console.print(f"It asks: {shown(question.text)}")
+            console.print(f'Answer with: agiraph answer {question.id} "TEXT"')
+        console.print(f"Go on with: agiraph run --resume {root.team_id}")
+        return 130 if self._stopped.is_set() else 1

@@ -2,10 +2,9 @@
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from agiraph.cli.session import as_json, command, opened
+from agiraph.cli.session import as_json, command, opened, shown
 from agiraph.store import nodes
 from agiraph.store import teams as rows
 
@@ -21,9 +20,9 @@ async def teams(json_: bool) -> None:
         return click.echo(as_json(found))
     if not found:
         return click.echo('No teams yet. Begin with: agiraph run "GOAL"')
-    table = Table("id", "name", "status", "since", box=None)
+    table = Table(Column("id", no_wrap=True), "name", "status", "since", box=None)
     for team in found:
-        table.add_row(team.id, escape(team.name), team.status, f"{team.created_at:%Y-%m-%d %H:%M}")
+        table.add_row(team.id, shown(team.name), team.status, f"{team.created_at:%Y-%m-%d %H:%M}")
     Console().print(table)
 
 
@@ -38,14 +37,15 @@ async def board(team: str, json_: bool) -> None:
         work = await store.read(nodes.board, found.id)
     if json_:
         return click.echo(as_json(work))
-    table = Table("node", "title", "status", "waiting for", "result", box=None)
+    identity = Column("node", no_wrap=True)
+    table = Table(identity, "title", "status", "waiting for", "result", box=None)
     for node in work:
         result = (node.result or "").splitlines()[:1]
         table.add_row(
             node.id,
-            escape(node.title),
+            shown(node.title),
             node.status if node.stop_reason is None else f"{node.status} ({node.stop_reason})",
-            escape(node.waiting_reason or ""),
-            escape(result[0][:80]) if result else "",
+            shown(node.waiting_reason or ""),
+            shown(result[0][:80]) if result else "",
         )
     Console().print(table)

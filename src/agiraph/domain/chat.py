@@ -106,10 +106,17 @@ class Transcript:
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
         self._refs: set[str] = set()
+        self.cuts = 0
+        self.first = 0
+        """Where what is shown begins: at the newest summary, if there is one."""
         self.add(*turns)
 
     def add(self, *turns: Turn) -> None:
         for turn in turns:
+            if turn.extra.get("cut"):
+                self.cuts += 1
+                self.first = len(self.turns)
+                self.wire.clear()
             self.turns.append(turn)
             self._called.update(c.id for c in turn.calls)
             if turn.ref is None:
@@ -123,7 +130,7 @@ class Transcript:
 
     def spoken(self, start: int = 0) -> Iterator[Turn]:
         """The turns a model is shown in order, from the start-th entry on."""
-        for index in range(start, len(self.turns)):
+        for index in range(max(start, self.first), len(self.turns)):
             if self.turns[index].role not in ("intent", "system"):
                 yield self.turns[index]
 

@@ -22,6 +22,7 @@ EventType = Literal[
     "node.cancelled",
     "node.checkpoint",
     "thread.opened",
+    "thread.compacted",
     "turn.added",
     "tool.result",
     "message.sent",

@@ -52,12 +52,10 @@ class StopReason(StrEnum):
     TURNS_SPENT = "turns_spent"
     TOKENS_SPENT = "tokens_spent"
     MONEY_SPENT = "money_spent"
+    CALLS_SPENT = "calls_spent"
     TIME_SPENT = "time_spent"
     LOOPING = "looping"
     SILENT = "silent"
-    MODEL_REFUSED = "model_refused"
-    MODEL_GARBLED = "model_garbled"
-    CONTEXT_FULL = "context_full"
     CANCELLED = "cancelled"
     BROKEN = "broken"  # a bug of ours, written down with its traceback
 
@@ -69,6 +67,8 @@ class Budget:
     turns: int = 50
     tokens: int | None = None
     usd: float | None = None
+    model_calls: int | None = None
+    """Of this node and all below it, as tokens and usd are."""
     seconds: float | None = None
     calls: dict[str, int] = field(default_factory=dict[str, int])
 

@@ -121,19 +121,22 @@ class Folder:
             file.seek(start)
             return file.read(max(min(limit, size - start), 0))
 
-    def write(self, rel: str, data: bytes) -> None:
-        """Put a file in place, its folders included: whole old or whole new, whatever crashes."""
+    def write(self, rel: str, data: bytes, *, synced: bool = True) -> None:
+        """Put a file in place, its folders included: whole old or whole new, whatever crashes.
+
+        Not synced, a power cut may take it along: for what can be made again from the rows.
+        """
         names = split(rel)
         fault("fx:before:write")
         with self._explained(rel), self._parent(names, create=True) as parent:
-            _replace(parent, names[-1], data)
+            _replace(parent, names[-1], data, synced=synced)
         fault("fx:after:write")
 
-    def update(self, rel: str, data: bytes) -> bool:
+    def update(self, rel: str, data: bytes, *, synced: bool = True) -> bool:
         """Write unless the file already holds exactly this; say whether it was written."""
         if self.exists(rel) and self.read(rel, limit=len(data) + 1) == data:
             return False
-        self.write(rel, data)
+        self.write(rel, data, synced=synced)
         return True
 
     def append(self, rel: str, data: bytes) -> None:
@@ -282,7 +285,7 @@ class Folder:
             raise refusal(sentence.format(rel)) from error
 
 
-def _replace(parent: int, name: str, data: bytes) -> None:
+def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
     temporary = f"{PARTIAL}{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -290,14 +293,16 @@ def _replace(parent: int, name: str, data: bytes) -> None:
             os.fchmod(file.fileno(), _mode(parent, name))
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         fault("fx:in:write")
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=parent)
         raise
-    os.fsync(parent)
+    if synced:
+        os.fsync(parent)
 
 
 def _mode(parent: int, name: str) -> int:

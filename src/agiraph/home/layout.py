@@ -141,7 +141,7 @@ class TeamFolder:
         """What every team starts with. The goal is kept up to date; the rest is the team's."""
         for kind in ("knowledge", "experiences", "preferences"):
             self.folder.sub(f"memory/{kind}", create=True).close()
-        self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
+        self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"), synced=False)
         _begin(self.folder, "SOUL.md", SOUL)
         _begin(self.folder, "MEMORY.md", MEMORY)
         _begin(self.folder, "PLAN.md", PLAN)
@@ -162,7 +162,7 @@ class TeamFolder:
 
 def _begin(folder: Folder, name: str, text: str) -> None:
     if not folder.exists(name):
-        folder.write(name, _text(text))
+        folder.write(name, _text(text), synced=False)
 
 
 def _text(text: str) -> bytes:

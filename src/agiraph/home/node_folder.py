@@ -1,5 +1,6 @@
 """Node folder: the workbench of one piece of work and its results, published whole or not."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,10 +10,11 @@ from io import BufferedReader, BufferedWriter
 from pathlib import PurePosixPath
 from typing import Any
 
-from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.errors import Conflict, NotFound, Refused, StoreFull
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import WorkNode
 from agiraph.faultpoints import fault
+from agiraph.hidden import redact
 from agiraph.home.beneath import Entry, Folder
 
 SPEC = "_spec.md"
@@ -49,8 +51,8 @@ class NodeFolder:
         """Lay out the assignment; again and again, without touching what is already there."""
         self.folder.sub(SCRATCH, create=True).close()
         self.folder.sweep()
-        self.folder.update(SPEC, _spec(node).encode(errors="replace"))
-        self.folder.update(REFS, _json(dict(refs)))
+        self.folder.update(SPEC, _spec(node).encode(errors="replace"), synced=False)
+        self.folder.update(REFS, _json(dict(refs)), synced=False)
 
     def publish(self, summary: str, partial: bool = False) -> dict[str, str]:
         """Make `published/` out of `scratch/` with one rename; give its files and their hashes.
@@ -64,7 +66,12 @@ class NodeFolder:
         before = self._published_before()
         if before is not None and (partial or not before.partial):
             return before.files
-        manifest = self._stage(summary, partial)
+        try:
+            manifest = self._stage(redact(summary), partial)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StoreFull(f"There is no room on the disk to publish {self.id}.") from error
         fault("fx:staged:publish")
         if before is not None:
             self._set_aside()

@@ -1,5 +1,6 @@
 """Budget: how much a node may spend, the warning before the end, and the hold before a call."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agiraph.domain.work import Budget, StopReason
@@ -22,6 +23,9 @@ class _Meter:
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
     """Limits of a node: the last turn is kept for landing with what there is."""
+
+    price: Callable[[str, int], float] = lambda model, tokens: 0.0
+    """What showing a model so many tokens costs."""
 
     def spent(self, ctx: RunContext) -> StopReason | None:
         """The limit that the next ordinary turn would pass, if any."""
@@ -70,7 +74,8 @@ class BudgetPolicy:
         known = last.usage.tokens if last else 0
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
         tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
-        return Hold(model=ctx.agent.model, tokens=tokens)
+        usd = self.price(ctx.agent.model, tokens)
+        return Hold(model=ctx.agent.model, tokens=tokens, usd=usd)
 
 
 def _plain(amount: float) -> str:

@@ -27,6 +27,8 @@ class Reply:
     usage: Usage = Usage()
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     """Kept with the turn: `thinking` to show, and `vendor` parts that one wire wants back."""
+    model: str = ""
+    """Who answered, where there was a choice."""
 
 
 class Model(Protocol):

@@ -1,5 +1,6 @@
 """HTTP: one lean client for all wires, and errors that say whether trying again may help."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import orjson
 from agiraph.domain.errors import (
     ContextExceeded,
     Misconfigured,
+    ModelError,
     ModelGarbled,
     ModelRefused,
     ModelUnavailable,
@@ -29,6 +31,7 @@ REPLY_BYTES = 32 * 2**20
 
 _OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
              "exceed_context_size", "request too large", "input token count")  # fmt: skip
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([0-9.]+)s"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +83,14 @@ class Http:
             if line is not None:
                 self._lines.give_back(host, line, heard=heard)
 
-    async def _refusal(self, response: Response) -> Exception:
-        status = response.line.status
-        said = error_text(await _up_to(response, ERROR_BYTES))
+    async def _refusal(self, response: Response) -> ModelError:
+        status, raw = response.line.status, await _up_to(response, ERROR_BYTES)
+        said = error_text(raw)
         words = f"{response.host} answered {status}: {said}"
-        if status == 413 or (status == 400 and any(w in said.lower() for w in _OVERFLOW)):
-            return ContextExceeded(words)
-        if status in (408, 409, 425, 429) or status >= 500:
-            return ModelUnavailable(words, retry_after=self._retry_after(response))
-        if status in (401, 403):
-            return ModelRefused(f"{words} Check the key of this provider.")
-        if status == 404:
-            return ModelRefused(f"{words} Check the model's name and the provider's address.")
-        return ModelRefused(words)
+        wait = response.line.headers.get("retry-after") or _delay(raw)
+        return failure(status, said, words, retry_after=self._retry_after(wait))
 
-    def _retry_after(self, response: Response) -> float | None:
-        value = response.line.headers.get("retry-after", "")
+    def _retry_after(self, value: str) -> float | None:
         try:
             seconds = float(value)
         except ValueError:
@@ -110,7 +105,7 @@ class Http:
 
 def _head(path: str, name: bytes, headers: dict[str, str], body: Body) -> bytes:
     lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
-    if "\r" in path or "\n" in path or lines.count("\n") != len(headers):
+    if any(sign in part for sign in "\r\n\0" for part in (path, *headers.values())):
         raise Misconfigured("A key or address of this provider holds a line break; look at it.")
     length = sum(len(piece) for piece in body)
     return (
@@ -119,12 +114,33 @@ def _head(path: str, name: bytes, headers: dict[str, str], body: Body) -> bytes:
     ).encode()
 
 
+def failure(status: int, said: str, words: str, *, retry_after: float | None = None) -> ModelError:
+    """The error that a status stands for: whether trying again may help, and what to look at."""
+    if status == 413 or (status == 400 and any(w in said.lower() for w in _OVERFLOW)):
+        return ContextExceeded(words)
+    if status in (408, 409, 425, 429) or status >= 500:
+        return ModelUnavailable(words, retry_after=retry_after)
+    if status in (401, 403):
+        return ModelRefused(f"{words} Check the key of this provider.")
+    if status == 404:
+        return ModelRefused(f"{words} Check the model's name and the provider's address.")
+    return ModelRefused(words)
+
+
+def _delay(raw: bytes) -> str:
+    """How long to wait where it is said in the body, as Google does."""
+    found = _RETRY_DELAY.search(raw)
+    return found[1].decode() if found else ""
+
+
 def error_text(raw: bytes) -> str:
     """What a server's error says, whatever vendor's shape it has."""
     try:
         body: Any = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return raw[:300].decode(errors="replace").strip() or "nothing"
+    if isinstance(body, list) and body and isinstance(body[0], dict):
+        body = cast(list[Any], body)[0]
     for key in ("error", "message"):
         if isinstance(body, dict) and key in body:
             body = cast(dict[str, Any], body)[key]
@@ -145,7 +161,19 @@ async def events(response: Response) -> AsyncIterator[bytes]:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
     if buffer.startswith(b"data:"):
-        yield buffer[5:].strip()
+        last = buffer[5:].strip()
+        if not _is_complete(last):
+            raise ModelUnavailable("The answer was cut off before its end.")
+        yield last
+
+
+def _is_complete(data: bytes) -> bool:
+    """Whether an event that no line's end follows is all there."""
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return data == b"[DONE]"
+    return True
 
 
 async def whole(response: Response) -> dict[str, Any]:

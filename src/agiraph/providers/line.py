@@ -174,6 +174,10 @@ class Line(asyncio.Protocol):
 
     # ---- httptools calls these -------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        if self._ended:
+            raise httptools.HttpParserError("an answer that nobody asked for")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES:

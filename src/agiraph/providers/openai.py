@@ -1,22 +1,42 @@
 """OpenAI's chat-completions, the wire that every compatible server speaks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Transcript, Turn
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
+from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
+from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
-from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http import Http, Response, error_text, events, json_object, whole
+from agiraph.providers.encoded import (
+    IMAGES,
+    PDF,
+    Encoded,
+    Part,
+    arguments,
+    as_text,
+    call_id,
+    dumped,
+    ending,
+    is_failed,
+    kept,
+    tool_name,
+    vendor_parts,
+)
+from agiraph.providers.http import Http
 from agiraph.providers.line import Body
+from agiraph.providers.wire import Draft, DraftCall, ask, count, words
 
 WIRE = "openai"
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_IDS = re.compile(r".{1,40}", re.DOTALL)
+_LESSONS = {
+    "max_completion_tokens": "Use 'max_completion_tokens' instead",
+    "reasoning_effort": "set reasoning_effort to 'none'",
+}
+"""Settings that some models want otherwise, and how their servers say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,212 +46,240 @@ class OpenAIModel:
     base_url: str
     key: str = field(repr=False)
     http: Http
+    learnt: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """What this model's server has asked to be told otherwise."""
+
+    @property
+    def vendor(self) -> str:
+        """Whose thinking may be shown to this model: the wire is spoken by many."""
+        return self.name.partition("/")[0]
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        headers = {"content-type": "application/json"}
-        if self.key:
-            headers["authorization"] = f"Bearer {self.key}"
-        url = f"{self.base_url.rstrip('/')}/chat/completions"
-        body = encode(self.model, request)
         try:
-            async with self.http.post(url, headers=headers, body=body) as response:
-                if response.content_type == "text/event-stream":
-                    reply = await _gather(response, on_delta)
-                else:
-                    reply = _read(await whole(response))
-        except ModelError as error:
-            # Some servers repeat the key they refuse; what is said here is written down and shown.
-            error.args = (str(error).replace(self.key or "\0", "[key]"),)
-            raise
-        fault("fx:after:llm")
-        if not reply.text and not reply.calls:
-            raise ModelGarbled("The model answered nothing at all.")
-        return reply
+            return await self._ask(request, on_delta)
+        except ModelRefused as error:
+            lessons = {lesson for lesson, said in _LESSONS.items() if said in str(error)}
+            if lessons <= self.learnt:
+                raise
+            self.learnt.update(lessons)
+        return await self._ask(request, on_delta)
+
+    async def _ask(self, request: Request, on_delta: OnDelta | None) -> Reply:
+        return await ask(
+            self.http,
+            f"{self.base_url.rstrip('/')}/chat/completions",
+            headers={"authorization": f"Bearer {self.key}"} if self.key else {},
+            key=self.key,
+            body=encode(self.model, request, vendor=self.vendor, learnt=self.learnt),
+            reader=_Reader(self.vendor),
+            request=request,
+            on_delta=on_delta,
+        )
 
 
-def encode(model: str, request: Request) -> Body:
+def encode(
+    model: str, request: Request, *, vendor: str = WIRE, learnt: Collection[str] = ()
+) -> Body:
     """The request's bytes: what was said before stays to the byte, new turns come behind it."""
-    kept: _Encoded = request.transcript.wire.setdefault(WIRE, _Encoded())
-    kept.extend(request.transcript)
-    return (kept.opening(model, request), kept.messages, b"]}")
+    system = request.transcript.system
+    first = {"role": "system", "content": system} if system else None
+    written = kept(request.transcript, vendor, lambda: Encoded(_Form(vendor), first))
+    opening = written.opening((model, request.tools), lambda: _opening(model, request.tools))
+    settings: Part = {}
+    if request.max_output_tokens is not None:
+        name = "max_completion_tokens" if "max_completion_tokens" in learnt else "max_tokens"
+        settings[name] = request.max_output_tokens
+    if request.tools and "reasoning_effort" in learnt:
+        settings["reasoning_effort"] = "none"
+    if (schema := request.schema) is not None:
+        form = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
+        settings["response_format"] = {"type": "json_schema", "json_schema": form}
+    return (opening, written.extend(request.transcript), ending(settings))
 
 
-class _Encoded:
-    """The messages of a thread as bytes, each made once."""
-
-    def __init__(self) -> None:
-        self.messages = bytearray()
-        self._entries = 0
-        self._opening: tuple[tuple[Any, ...], bytes] = ((), b"")
-
-    def opening(self, model: str, request: Request) -> bytes:
-        """What comes before the messages; the same tools are not written out twice."""
-        key = (model, request.tools, request.max_output_tokens)
-        if self._opening[0] == key:  # tuples of the same objects compare at once
-            return self._opening[1]
-        settings: dict[str, Any] = {"model": model, "stream": True}
-        settings["stream_options"] = {"include_usage": True}
-        if request.max_output_tokens is not None:
-            settings["max_tokens"] = request.max_output_tokens
-        if request.tools:
-            settings["tools"] = [_tool(t) for t in request.tools]
-        self._opening = (key, orjson.dumps(settings)[:-1] + b',"messages":[')
-        return self._opening[1]
-
-    def extend(self, transcript: Transcript) -> None:
-        if not self.messages and transcript.system:
-            self._add({"role": "system", "content": transcript.system})
-        for turn in transcript.spoken(self._entries):
-            self._add(_message(turn))
-        self._entries = len(transcript.turns)
-
-    def _add(self, message: dict[str, Any]) -> None:
-        if self.messages:
-            self.messages += b","
-        self.messages += orjson.dumps(message)
+def _opening(model: str, tools: tuple[ToolSpec, ...]) -> bytes:
+    settings: Part = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
+    if tools:
+        settings["tools"] = [_tool(t) for t in tools]
+    return dumped(settings)[:-1] + b',"messages":['
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
+def _tool(spec: ToolSpec) -> Part:
     function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
     return {"type": "function", "function": function}
 
 
-def _message(turn: Turn) -> dict[str, Any]:
-    if turn.role == "tool":
-        return {"role": "tool", "tool_call_id": turn.ref, "content": turn.text}
-    if turn.role == "user":
-        return {"role": "user", "content": turn.text}
-    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
-    if turn.calls:
-        message["tool_calls"] = [
-            {"id": c.id, "type": "function", "function": _written(c)} for c in turn.calls
-        ]
-    return message
+def _is_strict(schema: Any) -> bool:
+    """Whether every object in it names all it has, as the API wants of what it enforces."""
+    if isinstance(schema, list):
+        return all(_is_strict(part) for part in cast(list[Any], schema))
+    if not isinstance(schema, dict):
+        return True
+    known = cast(Part, schema)
+    if known.get("type") == "object":
+        named = set(known.get("properties") or {})
+        if (
+            known.get("additionalProperties") is not False
+            or set(known.get("required", ())) != named
+        ):
+            return False
+    return all(_is_strict(part) for part in known.values())
+
+
+class _Form:
+    """Turns as messages."""
+
+    def __init__(self, vendor: str) -> None:
+        self._vendor = vendor
+        self.replayed = False
+
+    def message(self, turn: Turn) -> Part | None:
+        if turn.role == "user":
+            content = _content(turn)
+            return {"role": "user", "content": content} if content else None
+        if not turn.text and not turn.calls:
+            return None
+        message: Part = {"role": "assistant", "content": turn.text or None}
+        if turn.calls:
+            message["tool_calls"] = [
+                {"id": call_id(c.id, _IDS), "type": "function", "function": _written(c)}
+                for c in turn.calls
+            ]
+        for part in vendor_parts(turn, self._vendor):
+            self.replayed = True
+            message |= part
+        return message
+
+    def answers(self, turns: Sequence[Turn]) -> list[Part]:
+        messages: list[Part] = []
+        for turn in turns:
+            said = f"Error: {turn.text}" if is_failed(turn) else turn.text
+            identity = call_id(turn.ref or "", _IDS)
+            messages.append({"role": "tool", "tool_call_id": identity, "content": said})
+        # An answer can only be words here; what else there is comes when all calls are answered.
+        if attached := [_attached(a) for turn in turns for a in turn.attachments]:
+            messages.append({"role": "user", "content": attached})
+        return messages
+
+
+def _content(turn: Turn) -> str | list[Part]:
+    if not turn.attachments:
+        return turn.text
+    said = [{"type": "text", "text": turn.text}] if turn.text else []
+    return [*map(_attached, turn.attachments), *said]
+
+
+def _attached(attachment: Attachment) -> Part:
+    url = f"data:{attachment.media_type};base64,{attachment.data}"
+    if attachment.media_type in IMAGES:
+        return {"type": "image_url", "image_url": {"url": url}}
+    if attachment.media_type == PDF:
+        return {"type": "file", "file": {"filename": attachment.name, "file_data": url}}
+    return {"type": "text", "text": as_text(attachment)}
 
 
 def _written(call: ToolCall) -> dict[str, str]:
-    """A call as servers take it: they reject a broken name or broken JSON, even a model's own."""
-    arguments = b"{}" if call.malformed is not None else orjson.dumps(call.arguments)
-    return {"name": _NOT_IN_NAMES.sub("_", call.name)[:64], "arguments": arguments.decode()}
+    return {"name": tool_name(call.name), "arguments": dumped(arguments(call)).decode()}
 
 
-def _read(body: dict[str, Any]) -> Reply:
-    """A reply that came in one piece."""
-    if body.get("error"):
-        raise ModelUnavailable(error_text(orjson.dumps(body)))
-    try:
-        message = body["choices"][0]["message"]
-        partial = _Partial(usage=body.get("usage"))
-        for index, call in enumerate(message.get("tool_calls") or ()):
-            partial.take_call({**call, "index": index})
-        partial.text.append(_words(message.get("content")))
-        return partial.reply()
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise ModelGarbled(f"The answer lacks what a chat completion has: {error!r}") from error
+class _Reader:
+    kind = "a chat completion"
 
+    def __init__(self, vendor: str) -> None:
+        self.draft = Draft(vendor)
+        self._calls: list[DraftCall] = []
+        self._latest: dict[Any, DraftCall] = {}
+        """The call that each index stands for."""
+        self._reasoned: list[str] = []
+        self._details: dict[Any, Part] = {}
+        self._refused: list[str] = []
 
-@dataclass(slots=True)
-class _PartialCall:
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
+    def take(self, event: Part) -> Iterator[str]:
+        if event.get("usage"):
+            self.draft.usage = _usage(event["usage"])
+        for choice in event.get("choices") or ():
+            if said := self._hear(choice.get("delta") or {}):
+                yield said
+            self._end(choice.get("finish_reason"))
 
+    def read(self, body: Part) -> None:
+        choice = body["choices"][0]
+        message: Part = choice["message"]
+        given: list[Part] = message.get("tool_calls") or []
+        calls = [{**call, "index": index} for index, call in enumerate(given)]
+        self._hear({**message, "tool_calls": calls})
+        self._end(choice.get("finish_reason"))
+        if body.get("usage"):
+            self.draft.usage = _usage(body["usage"])
 
-@dataclass(slots=True)
-class _Partial:
-    """What has come of a streamed reply so far."""
+    def finish(self) -> None:
+        self.draft.calls = [call.call() for call in self._calls]
+        self.draft.refusal = "".join(self._refused) or self.draft.refusal
+        if self._details:
+            self.draft.parts = [{"reasoning_details": [*self._details.values()]}]
+        elif self._reasoned and self._calls:
+            # Whoever calls it so rejects a call that comes back without the thoughts before it.
+            self.draft.parts = [{"reasoning_content": "".join(self._reasoned)}]
 
-    text: list[str] = field(default_factory=list[str])
-    calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
-    latest: dict[Any, _PartialCall] = field(default_factory=dict[Any, _PartialCall])
-    """The call that each index stands for."""
-    usage: Any = None
-    ended: bool = False
+    def _hear(self, delta: Part) -> str:
+        """Add what came; the words in it."""
+        said = words(delta.get("content"))
+        self.draft.text.append(said)
+        self._refused.append(words(delta.get("refusal")))
+        reasoned = delta.get("reasoning_content")
+        if isinstance(reasoned, str) and reasoned:
+            self._reasoned.append(reasoned)
+        thought = reasoned or delta.get("reasoning")
+        if isinstance(thought, str):
+            self.draft.thinking.append(words(thought))
+        for detail in delta.get("reasoning_details") or ():
+            self._take_detail(detail)
+        for part in delta.get("tool_calls") or ():
+            self._take_call(part)
+        return said
 
-    def take(self, chunk: dict[str, Any]) -> Iterator[str]:
-        """Add one chunk; the words in it."""
-        if chunk.get("usage"):
-            self.usage = chunk["usage"]
-        for choice in chunk.get("choices") or ():
-            delta: Any = choice.get("delta") or {}
-            if words := _words(delta.get("content")):
-                self.text.append(words)
-                yield words
-            for part in delta.get("tool_calls") or ():
-                self.take_call(part)
-            self.ended = self.ended or choice.get("finish_reason") is not None
-
-    def take_call(self, part: dict[str, Any]) -> None:
-        index, identity = part.get("index"), _words(part.get("id"))
-        call = self.latest.get(index)
+    def _take_call(self, part: Part) -> None:
+        index, identity = part.get("index"), words(part.get("id"))
+        call = self._latest.get(index)
         # Some servers number all calls alike and tell them apart by their ids alone.
         if call is None or (identity and call.id and identity != call.id):
-            call = self.latest[index] = _PartialCall()
-            self.calls.append(call)
-        function: Any = part.get("function") or {}
+            call = self._latest[index] = DraftCall()
+            self._calls.append(call)
+        function: Part = part.get("function") or {}
         call.id = call.id or identity
-        call.name = call.name or _words(function.get("name"))
-        arguments = function.get("arguments")
-        call.arguments += (
-            orjson.dumps(arguments).decode() if isinstance(arguments, dict) else _words(arguments)
+        call.name = call.name or words(function.get("name"))
+        given = function.get("arguments")
+        call.arguments.append(
+            orjson.dumps(given).decode() if isinstance(given, dict) else words(given)
         )
 
-    def reply(self) -> Reply:
-        return Reply(
-            text="".join(self.text),
-            calls=tuple(_call(call) for call in self.calls),
-            usage=_usage(self.usage),
-        )
+    def _take_detail(self, detail: Part) -> None:
+        """Join what came in pieces; the whole goes back to where it came from."""
+        key = (detail.get("type"), detail.get("index"), detail.get("id"))
+        known = self._details.setdefault(key, {})
+        for name, value in detail.items():
+            grows = name in ("text", "summary", "data") and isinstance(known.get(name), str)
+            known[name] = known[name] + words(value) if grows else known.get(name) or value
 
-
-def _words(value: Any) -> str:
-    """Text where text belongs, or nothing; a server that puts anything else there is garbled."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is not text")
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL keeps no NUL
-
-
-async def _gather(response: Response, on_delta: OnDelta | None) -> Reply:
-    partial = _Partial()
-    try:
-        async for data in events(response):
-            if data == b"[DONE]":
-                partial.ended = True
-                break
-            chunk = json_object(data)
-            if chunk.get("error"):
-                raise ModelUnavailable(f"The answer broke off: {error_text(data)}")
-            for words in partial.take(chunk):
-                if on_delta is not None:
-                    on_delta(words)
-        if not partial.ended:
-            raise ModelUnavailable("The answer was cut off before its end.")
-        return partial.reply()
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ModelGarbled(f"A piece of the stream cannot be read: {error!r}") from error
-
-
-def _call(call: _PartialCall) -> ToolCall:
-    if not call.name:
-        raise ValueError("a call without a name")
-    try:
-        parsed = orjson.loads(call.arguments or "{}")
-    except orjson.JSONDecodeError:
-        parsed = None
-    if isinstance(parsed, dict):
-        return ToolCall(id=call.id, name=call.name, arguments=parsed)  # pyright: ignore
-    return ToolCall(id=call.id, name=call.name, malformed=call.arguments)
+    def _end(self, reason: Any) -> None:
+        if reason is None:
+            return
+        self.draft.ended = True
+        if reason == "error":
+            raise ModelUnavailable("The answer broke off: the server says no more than that.")
+        if reason in ("content_filter", "refusal"):
+            self.draft.refusal = words(reason)
 
 
 def _usage(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
-    known = cast(dict[str, Any], usage)
-    details: Any = known.get("prompt_tokens_details") or {}
+    known = cast(Part, usage)
+    details: Part = known.get("prompt_tokens_details") or {}
+    cost = known.get("cost")
     return Usage(
-        input_tokens=int(known.get("prompt_tokens") or 0),
-        output_tokens=int(known.get("completion_tokens") or 0),
-        cached_tokens=int(details.get("cached_tokens") or 0),
+        input_tokens=count(known.get("prompt_tokens")),
+        output_tokens=count(known.get("completion_tokens")),
+        cached_tokens=count(details.get("cached_tokens")),
+        usd=float(cost) if isinstance(cost, (int, float)) else None,
     )

@@ -8,6 +8,7 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.runtime.spill import spill
 from agiraph.services import journal
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
@@ -86,7 +87,8 @@ class Caller:
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:
-            ctx.leave(call, answer)  # the yield point is next, or another call
+            # The yield point is next, or another call.
+            ctx.leave(call, await spill(ctx, call, answer))
         else:
             ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer

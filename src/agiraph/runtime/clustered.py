@@ -19,6 +19,7 @@ from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
 
+from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import AgentId
 from agiraph.domain.time import Clock
 from agiraph.runtime.engine import Drive
@@ -31,6 +32,8 @@ from agiraph.store.tx import Aftermath
 log = logging.getLogger("agiraph.engine")
 
 HEARTBEAT = timedelta(seconds=4)
+LOOK = timedelta(seconds=1)
+"""How often a process that hears of nothing looks for the jobs of dead ones."""
 RECONCILE_SECONDS = 4.0
 RESTART_SECONDS = 0.3
 LOCK = 4712
@@ -90,8 +93,9 @@ class ClusteredEngine:
     async def idle(self) -> None:
         while self._running or await self._store.read(nodes.agents_with_work):
             self._changed.clear()
-            if self._running or await self._store.read(nodes.agents_with_work):
-                await self._changed.wait()
+            # Another process may do the last of it, and nobody tells us.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), LOOK.total_seconds())
 
     def _notice(self, aftermath: Aftermath) -> None:
         if aftermath.alarm:
@@ -104,7 +108,7 @@ class ClusteredEngine:
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
             queuer.entrypoint(RUN_AGENT)(self._run_job)
             try:
-                await queuer.run(dequeue_timeout=timedelta(seconds=5), heartbeat_timeout=HEARTBEAT)
+                await queuer.run(dequeue_timeout=LOOK, heartbeat_timeout=HEARTBEAT)
             except Exception as error:
                 log.warning("the queue was lost, going on: %r", error)
                 await asyncio.sleep(RESTART_SECONDS)
@@ -127,9 +131,7 @@ class ClusteredEngine:
             self._changed.set()
 
     async def _run(self, agent_id: AgentId, owner: str, stopping: asyncio.Task[bool]) -> None:
-        task = asyncio.create_task(
-            self._drive(agent_id, owner=owner, alone=False), name=f"drive {agent_id}"
-        )
+        task = asyncio.create_task(self._work_off(agent_id, owner), name=f"drive {agent_id}")
         self._running[agent_id] = task
         try:
             await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -145,15 +147,30 @@ class ClusteredEngine:
         finally:
             task.cancel()
 
+    async def _work_off(self, agent_id: AgentId, owner: str) -> None:
+        """Drive the agent, unless its node was claimed by this very job: then it came again.
+
+        Its former runner is dead or slow. The work gets a job with a new number, so that a slow
+        one can neither claim it back nor, when it ends its job, delete the other's.
+        """
+        left = await self._store.read(nodes.running, agent_id)
+        if left is not None and left.owner == owner:
+            await self._store.write(work.disown, agent_id, owner=owner)
+        else:
+            await self._drive(agent_id, owner=owner, alone=False)
+
     async def _listen(self) -> None:
         """Hear other processes ask for a cancel."""
         while True:
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with contextlib.suppress(
+                OSError, asyncpg.PostgresError, asyncpg.InterfaceError, StoreUnavailable
+            ):
                 connection = await asyncpg.connect(self._url)
                 gone = asyncio.Event()
                 connection.add_termination_listener(lambda *_, gone=gone: gone.set())
                 try:
                     await connection.add_listener(CONTROL, self._control)
+                    await self._catch_up_on_cancels()
                     await gone.wait()
                 finally:
                     await connection.close(timeout=1)
@@ -162,6 +179,13 @@ class ClusteredEngine:
     def _control(self, _connection: object, _pid: int, _channel: str, agent_id: object) -> None:
         if task := self._running.get(AgentId(str(agent_id))):
             task.cancel()
+
+    async def _catch_up_on_cancels(self) -> None:
+        """Hear what was said while nobody listened."""
+        for agent_id, task in list(self._running.items()):
+            node = await self._store.read(nodes.running, agent_id)
+            if node is not None and node.cancel_requested:
+                task.cancel()
 
     async def _keep_time(self) -> None:
         """Ring what is due. Another process may set a nearer time, hence the short naps."""

@@ -9,14 +9,11 @@ from typing import assert_never
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import (
-    ContextExceeded,
     Fenced,
     IllegalMove,
     Misconfigured,
     ModelError,
-    ModelGarbled,
     ModelUnavailable,
-    Refused,
     StoreUnavailable,
 )
 from agiraph.domain.ids import AgentId
@@ -97,8 +94,10 @@ class Dispatcher:
             seconds = await self._model_pause(lease, error)
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(work.sleep, lease, seconds=seconds, reason=reason)
-        except (ModelError, Misconfigured, Refused) as error:
-            await self.store.write(work.conclude, lease, Failed(_reason(error), str(error)))
+        except (ModelError, Misconfigured) as error:
+            # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
+            text = f"I cannot go on: {error} Tell me when I should try again."
+            await self.store.write(work.ask_to_go_on, lease, reason=str(error), text=text)
         except (Fenced, StoreUnavailable):
             raise
         except Exception as error:
@@ -124,11 +123,3 @@ class Dispatcher:
         said = await self.store.read(threads.last_spoken, lease.thread_id)
         out = (self.clock.now() - said.at).total_seconds() if said else 0.0
         return max(min(max(out, MODEL_PAUSE), LONGEST_MODEL_PAUSE), error.retry_after or 0.0)
-
-
-def _reason(error: Exception) -> StopReason:
-    if isinstance(error, ContextExceeded):
-        return StopReason.CONTEXT_FULL
-    if isinstance(error, ModelGarbled):
-        return StopReason.MODEL_GARBLED
-    return StopReason.MODEL_REFUSED

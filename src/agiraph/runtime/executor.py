@@ -15,11 +15,13 @@ from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
-from agiraph.providers.base import Model
+from agiraph.providers.catalogue import Catalogue
 from agiraph.runtime.calls import Caller
+from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import assignment, system_prompt
 from agiraph.services import journal
+from agiraph.services.spending import Envelope, envelopes
 from agiraph.store import threads, waits
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
@@ -38,16 +40,19 @@ class _Seat(NamedTuple):
     node: WorkNode
     turns: list[Turn]
     waiting: dict[str, str]
+    paid_from: tuple[Envelope, ...]
 
 
 def _seat(tx: Tx, lease: Lease) -> _Seat:
     threads.hold(tx, lease)
+    node = NODES.get(tx, lease.node_id)
     return _Seat(
         team=TEAMS.get(tx, lease.team_id),
         agent=AGENTS.get(tx, lease.agent_id),
-        node=NODES.get(tx, lease.node_id),
+        node=node,
         turns=threads.turns(tx, lease.thread_id),
         waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
+        paid_from=envelopes(tx, node),
     )
 
 
@@ -58,7 +63,7 @@ class Executor:
     store: Store
     home: Home
     clock: Clock
-    resolve_model: Callable[[str], Model]
+    models: Catalogue
     extra_tools: tuple[Tool, ...] = ()
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
 
@@ -68,11 +73,12 @@ class Executor:
         specs = tuple(tool.spec for tool in tools.values())
         if not ctx.transcript.turns:
             await self._begin(ctx, specs)
-        budget, permission = BudgetPolicy(), PermissionPolicy()
+        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
         loop = Loop(
-            model=self.resolve_model(ctx.agent.model),
+            model=self.models.resolve(ctx.agent.model),
             budget=budget,
             breaker=Breaker(tools),
+            compaction=Compaction(self.models.window(ctx.agent.model)),
             caller=Caller(tools=tools, budget=budget, permission=permission),
             specs=specs,
             on_delta=self.on_delta,
@@ -102,6 +108,7 @@ class Executor:
             ),
             transcript=Transcript(),
             waiting=seat.waiting,
+            paid_from=seat.paid_from,
         )
         ctx.heard(*seat.turns)
         return ctx

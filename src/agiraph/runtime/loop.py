@@ -4,29 +4,25 @@ What varies sits behind a named slot. What happens is written to the thread befo
 thing starts, so calling `run` again after a crash or a park picks up where it was.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
-from agiraph.domain.errors import ModelError
-from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
+from agiraph.domain.errors import ContextExceeded, ModelError
+from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.work import Halt, StopReason
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.providers.base import Model, Request
 from agiraph.runtime.calls import Caller
+from agiraph.runtime.compaction import Compaction
+from agiraph.runtime.landing import hand_in, land
 from agiraph.services import journal
 from agiraph.services.journal import Notice
 from agiraph.tools.context import RunContext
 
 MOST_CALLS = 32
 """Calls of one reply that are made; more than that is a model out of control."""
-
-LANDING = (
-    "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
-    "answer now: what you achieved, where it is, and what whoever goes on should do next."
-)
 
 
 class Halted(Exception):
@@ -42,6 +38,7 @@ class Loop:
     model: Model
     budget: BudgetPolicy
     breaker: Breaker
+    compaction: Compaction
     caller: Caller
     specs: tuple[ToolSpec, ...]
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
@@ -51,19 +48,33 @@ class Loop:
             return outcome
         while True:
             if outcome := self.breaker.verdict(ctx.transcript):
-                return await self.hand_in(ctx, outcome)
-            if reason := self.budget.spent(ctx):
-                return await self.land(ctx, reason)
-            await self.catch_up(ctx)
-            reply = await self.think(ctx, self.specs)
-            if outcome := await self.act(ctx, reply.calls):
+                return await hand_in(self, ctx, outcome)
+            if stop := self.budget.spent(ctx) or await self.ready(ctx):
+                return await land(self, ctx, stop) if isinstance(stop, StopReason) else stop
+            reply = await self.think_or_shorten(ctx)
+            if reply and (outcome := await self.act(ctx, reply.calls)):
                 return outcome
+
+    async def ready(self, ctx: RunContext) -> StopReason | Outcome | None:
+        """Make room if there is little left, then catch up; why not, if money is missing."""
+        return await self.compaction.fit(self, ctx) or await self.catch_up(ctx)
+
+    async def think_or_shorten(self, ctx: RunContext) -> Turn | None:
+        """A reply; or nothing, if the thread had to be shortened first."""
+        try:
+            return await self.think(ctx, self.specs)
+        except ContextExceeded:
+            if not await self.compaction.force(ctx):
+                raise
+            return None
 
     async def recover(self, ctx: RunContext) -> Outcome | None:
         """Calls that a crash or a park left open: wait on, run again, or own up to."""
         return await self.act(ctx, ctx.transcript.open_calls())
 
-    async def catch_up(self, ctx: RunContext, *extra: Notice) -> None:
+    async def catch_up(
+        self, ctx: RunContext, *extra: Notice, hear: bool = True
+    ) -> StopReason | None:
         """The yield point: hear what was said meanwhile, and hold money for the next call."""
         notices = [*extra]
         if not extra:
@@ -73,13 +84,18 @@ class Loop:
             ctx.lease,
             answers=ctx.take_answered(),
             notices=notices,
+            hear=hear,
             hold=self.budget.hold(ctx),
+            paid_from=ctx.paid_from,
         )
         if heard.halt is not None:
             raise Halted(heard.halt)
         ctx.heard(*heard.turns)
+        return heard.spent
 
-    async def think(self, ctx: RunContext, specs: tuple[ToolSpec, ...]) -> Turn:
+    async def think(
+        self, ctx: RunContext, specs: tuple[ToolSpec, ...], purpose: str = "work"
+    ) -> Turn:
         """Ask the model; its whole answer is written down, or none of it."""
         watch = self.on_delta
         try:
@@ -95,8 +111,9 @@ class Loop:
             ctx.lease,
             text=reply.text,
             calls=ctx.transcript.named_apart(reply.calls),
-            model=self.model.name,
+            model=reply.model or self.model.name,
             usage=reply.usage,
+            purpose=purpose,
             extra=reply.extra,
         )
         ctx.heard(turn)
@@ -125,25 +142,3 @@ class Loop:
         refusal = Done(f"Not made: at most {MOST_CALLS} calls a turn. Make it again.", failed=True)
         ctx.leave(call, refusal)
         return refusal
-
-    async def land(self, ctx: RunContext, reason: StopReason) -> Outcome:
-        """The budget is spent: ask for a last word without tools, and keep what there is."""
-        if not ctx.transcript.has("landing") and self.budget.may_land(ctx, reason):
-            await self.catch_up(ctx, Notice("landing", LANDING.format(reason=reason)))
-        if ctx.transcript.last_spoken.ref == "landing":
-            await self.think(ctx, ())
-        last = ctx.transcript.last_reply
-        said = last.text if last is not None else ""
-        detail = f"The budget was spent before the goal was reached ({reason})."
-        return await self.hand_in(ctx, Failed(reason, detail, said or None))
-
-    async def hand_in(self, ctx: RunContext, outcome: Finished | Failed) -> Outcome:
-        """Publish what there is with an end that no tool brought about."""
-        await self.caller.settle(ctx)
-        folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
-        partial = isinstance(outcome, Failed)
-        summary = outcome.result or (outcome.detail if partial else "")
-        manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
-        if isinstance(outcome, Failed):
-            return Failed(outcome.reason, outcome.detail, outcome.result, manifest)
-        return Finished(outcome.result, outcome.reason, manifest)

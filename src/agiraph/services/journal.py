@@ -9,7 +9,8 @@ from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services import mail, teams, work
+from agiraph.services import mail, spending, teams, work
+from agiraph.services.spending import Envelope
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -41,6 +42,7 @@ class Heard:
 
     turns: list[Turn]
     halt: Halt | None = None
+    spent: StopReason | None = None
 
 
 def begin(tx: Tx, lease: Lease, *, system: str, assignment: str) -> list[Turn]:
@@ -65,19 +67,26 @@ def catch_up(
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
     notices: Sequence[Notice] = (),
+    hear: bool = True,
     hold: Hold | None = None,
+    paid_from: Sequence[Envelope] = (),
 ) -> Heard:
     """The yield point: hear what was said meanwhile, and hold money for the next call.
 
-    The answers that led here commit with it; what is held is the intent to ask the model.
+    The answers that led here commit with it; what is held is the intent to ask the model. Not to
+    hear leaves the mail for the next yield point.
     """
     pen = _Pen(tx, lease)
     for call, done in answers:
         pen.answer(call, done)
-    if halt := nodes.halt(tx, lease.node_id):
-        return Heard([], halt)
+    news = nodes.news(tx, lease.node_id)
+    if news.halt is not None:
+        return Heard([], news.halt)
+    if spent := spending.spent(tx, lease, paid_from):
+        return Heard([], spent=spent)
     turns = [pen.write(role="user", ref=n.ref, text=n.text) for n in notices]
-    if unseen := messages.unseen(tx, lease.agent_id):
+    if hear and news.mail:
+        unseen = messages.unseen(tx, lease.agent_id)
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
         turns += [pen.write(role="user", ref=m.id, text=mail.as_heard(tx, m)) for m in unseen]
@@ -115,6 +124,16 @@ def reply(
         tokens=usage.tokens,
         usd=usage.usd,
     )
+    return turn
+
+
+def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
+    """The point from which the thread is shown again: a summary in place of all before it.
+
+    What came before stays where it is; it is only no longer shown.
+    """
+    turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, extra={"cut": True})
+    tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
     return turn
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agiraph.domain.chat import THINKING, Lease, Thread
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, ThreadId, new_id
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, ThreadId, new_id
 from agiraph.domain.outcomes import Failed, Finished, Parked
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, StopReason, Usage, WorkNode
@@ -84,6 +84,20 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
     tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
 
 
+def disown(tx: Tx, agent_id: AgentId, *, owner: str) -> bool:
+    """Free what this owner runs, for one with another name; False if it runs nothing.
+
+    Whoever goes by the old name may only have been slow: it can claim nothing any more.
+    """
+    teams.lock(tx, agent_id)
+    left = nodes.running(tx, agent_id)
+    if left is None or left.owner != owner:
+        return False
+    NODES.update(tx, left.id, owner=None)
+    tx.wake(agent_id)
+    return True
+
+
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
     thread = Thread(
         id=ThreadId(new_id("t")),
@@ -99,20 +113,22 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
 
 def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     """Do not walk into the same hole for ever: let a person decide."""
-    question = mail.send(
+    NODES.update(tx, lease.node_id, crashes=0)
+    ask_to_go_on(
         tx,
-        team_id=lease.team_id,
-        sender=lease.agent_id,
-        recipient=HUMAN,
-        kind="question",
-        node_id=lease.node_id,
+        lease,
+        reason=f"crashed {crashes} times at the same step",
         text=f"My work was cut off {crashes} times at the same step, before anything new was "
         "written. Shall I try again, or do something else? Your answer goes into my thread.",
     )
+
+
+def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
+    """Park the whole node on a question; the answer goes into the thread, and the work goes on."""
+    question = mail.ask(tx, lease, text=text)
     on = f"answer:{question.id}"
-    waits.open(tx, lease, call_id="", waiting_on=on, reason="crashed at the same step")
-    NODES.update(tx, lease.node_id, crashes=0)
-    park(tx, lease, Parked((on,), f"crashed {crashes} times at the same step"))
+    waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
+    park(tx, lease, Parked((on,), reason))
 
 
 def release(tx: Tx, lease: Lease) -> None:
@@ -120,6 +136,7 @@ def release(tx: Tx, lease: Lease) -> None:
     threads.hold(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None)
+    _end(tx, lease)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
     tx.wake(lease.agent_id)
 
@@ -132,6 +149,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
         return release(tx, lease)
     reason = outcome.reason or "waiting for " + ", ".join(outcome.waiting_on)
     nodes.move(tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None)
+    _end(tx, lease)
     tx.emit(
         node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
     )
@@ -203,7 +221,7 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         ended_at=tx.now,
         owner=None,
     )
-    _close(tx, node, lease.thread_id)
+    _close(tx, node)
     tx.emit(
         node.team_id,
         "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
@@ -247,8 +265,7 @@ def end_cancelled(tx: Tx, node: WorkNode) -> None:
         waiting_reason=None,
         owner=None,
     )
-    thread = threads.of_node(tx, node.id)
-    _close(tx, node, thread.id if thread else None)
+    _close(tx, node)
     tx.emit(node.team_id, "node.cancelled", node_id=node.id)
 
 
@@ -275,10 +292,26 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     return node
 
 
-def _close(tx: Tx, node: WorkNode, thread_id: ThreadId | None) -> None:
+def _end(tx: Tx, lease: Lease) -> None:
+    """The run is over: what is still under way of it, or does not know yet, is refused."""
+    THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1)
+
+
+def _close(tx: Tx, node: WorkNode) -> None:
+    """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
     waits.drop(tx, node.id)
-    if thread_id is not None:
-        THREADS.update(tx, thread_id, closed_at=tx.now)
+    if (thread := threads.of_node(tx, node.id)) is None:
+        return
+    lease = Lease(
+        team_id=node.team_id,
+        agent_id=thread.agent_id,
+        node_id=node.id,
+        thread_id=thread.id,
+        epoch=thread.epoch,
+    )
+    charge_lost(tx, lease)
+    _end(tx, lease)
+    THREADS.update(tx, thread.id, closed_at=tx.now)
 
 
 def _report(tx: Tx, node: WorkNode, agent: Agent, text: str) -> None:

@@ -1,6 +1,6 @@
 """Nodes, as rows: queues, boards and who runs what."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, NodeStatus, WorkNode
@@ -41,17 +41,25 @@ def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
     return moved
 
 
-def halt(tx: Tx, node_id: NodeId) -> Halt | None:
-    """Whether somebody wants this node to stop, for now or for good."""
+class News(NamedTuple):
+    """What a running node should know at its yield point."""
+
+    halt: Halt | None
+    mail: bool
+
+
+def news(tx: Tx, node_id: NodeId) -> News:
+    """Whether somebody wants this node to stop, and whether somebody wrote to its agent."""
     row = tx.one(
-        "select n.cancel_requested, t.status from nodes n join teams t on t.id = n.team_id"
-        " where n.id = :id",
+        "select n.cancel_requested, t.status, exists (select 1 from messages m"
+        " where m.recipient = n.assignee_id and m.seen_at is null)"
+        " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
     )
     assert row is not None
     if row[0] or row[1] == "stopped":
-        return "cancel"
-    return "pause" if row[1] == "paused" else None
+        return News("cancel", bool(row[2]))
+    return News("pause" if row[1] == "paused" else None, bool(row[2]))
 
 
 def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:

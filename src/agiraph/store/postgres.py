@@ -15,7 +15,14 @@ from pgqueuer.db import SyncPsycopgDriver
 from pgqueuer.queries import SyncQueries
 from psycopg import errors as pg
 
-from agiraph.domain.errors import StoreDamaged, StoreFull, StoreUnavailable
+from agiraph.domain.errors import (
+    AgiraphError,
+    Refused,
+    StoreDamaged,
+    StoreFull,
+    StoreLocked,
+    StoreUnavailable,
+)
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
@@ -37,8 +44,8 @@ _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
 
 @cache
-def _dialect(sql: str) -> bytes:
-    written = sql.replace("%", "%%").replace("{for_update}", "for update")
+def _dialect(sql: str, locking: str) -> bytes:
+    written = sql.replace("%", "%%").replace("{for_update}", locking)
     return _NAMED.sub(r"%(\1)s", written).encode()
 
 
@@ -47,16 +54,25 @@ class PostgresTx:
         self.now = now
         self.aftermath = Aftermath()
         self._connection = connection
+        self._locking = "" if connection.read_only else "for no key update"
         self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
 
     def run(self, sql: str, /, **values: Any) -> int:
-        return self._connection.execute(_dialect(sql), values).rowcount
+        return self._execute(sql, values).rowcount
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
-        return self._connection.execute(_dialect(sql), values).fetchone()
+        row = self._execute(sql, values).fetchone()
+        if row is not None and "{for_update}" in sql and sql.count("select ") > 1:
+            # Whoever waited for a lock gets the locked row as it is now, but what was looked up
+            # beside it as it was before: lock first, look second.
+            row = self._execute(sql, values).fetchone()
+        return row
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
-        return self._connection.execute(_dialect(sql), values).fetchall()
+        return self._execute(sql, values).fetchall()
+
+    def _execute(self, sql: str, values: dict[str, Any]) -> psycopg.Cursor[Any]:
+        return self._connection.execute(_dialect(sql, self._locking), values)
 
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
         self._emitted.setdefault(team_id, []).append((type, data))
@@ -100,22 +116,28 @@ class PostgresStore:
     async def open(cls, url: str, clock: Clock) -> "PostgresStore":
         """A store on a database that has today's shape; `agiraph db upgrade` gives it that."""
         store = cls(url, clock)
-        current = await store.read(version)
-        if current != migrate.newest():
+        try:
+            current = await store.read(version)
+            _refuse_newer(current)
+            if current != migrate.newest():
+                raise StoreDamaged(
+                    f"The database has schema {current}, this agiraph needs {migrate.newest()}: "
+                    "run `agiraph db upgrade`."
+                )
+        except AgiraphError:
             await store.close()
-            raise StoreDamaged(
-                f"The database has schema {current}, this agiraph needs {migrate.newest()}: "
-                "run `agiraph db upgrade`."
-            )
+            raise
         return store
 
-    def _connection(self) -> psycopg.Connection[Any]:
+    def _connection(self, *, read_only: bool | None = None) -> psycopg.Connection[Any]:
         connection = getattr(self._local, "connection", None)
         if connection is None or connection.closed or connection.broken:
             options = f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
             connection = psycopg.connect(self.url, autocommit=True, options=options)
             self._local.connection = connection
             self._open.add(connection)
+        if connection.read_only != read_only:
+            connection.read_only = read_only
         return connection
 
     async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -129,7 +151,7 @@ class PostgresStore:
 
     async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> R:
-            connection = self._connection()
+            connection = self._connection(read_only=True)
             with connection.transaction(force_rollback=True):
                 return query(PostgresTx(connection, self.clock.now()), *args, **kwargs)
 
@@ -150,6 +172,7 @@ class PostgresStore:
         fault(f"db:before:{name}")
         connection = self._connection()
         with connection.transaction():
+            self._local.at_work = True
             tx = PostgresTx(connection, self.clock.now())
             result = verb(tx, *args, **kwargs)
             tx.finish()
@@ -158,21 +181,35 @@ class PostgresStore:
         return result, tx.aftermath
 
     def _retrying(self, run: Callable[[], R]) -> R:
-        """Run again what two transactions got in each other's way with; name what is broken."""
-        for attempt in range(TRIES):
+        """Run again what had no effect; say of the rest who must do what."""
+        for attempt in range(1, TRIES + 1):
+            self._local.at_work = False
             try:
                 return run()
-            except (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable):
-                if attempt == TRIES - 1:
+            except psycopg.Error as error:
+                explained = _explained(error)
+                if explained is None:
                     raise
-                time.sleep(0.01 * 2**attempt)
-            except pg.DiskFull as error:
-                raise StoreFull("The database server has no room left.") from error
-            except psycopg.OperationalError as error:
-                # The row, not the error, says whether it happened: callers look before they repeat.
-                said = str(error).strip().splitlines()[:1]
-                raise StoreUnavailable(f"The database cannot be reached: {said}") from error
+                # Once at work the row, not the error, says whether it happened: callers look.
+                is_lost = type(explained) is StoreUnavailable and self._local.at_work
+                if is_lost or isinstance(explained, Refused) or attempt == TRIES:
+                    raise explained from error
+            time.sleep(0.01 * 2**attempt)
         raise AssertionError("every try returns or raises")
+
+
+def _explained(error: psycopg.Error) -> AgiraphError | None:
+    """PostgreSQL's error as one that says who must do what; None if it is a mistake of ours."""
+    said = str(error).strip().partition("\n")[0]
+    if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)):
+        return StoreLocked(f"Others hold what is needed: {said}")
+    if isinstance(error, pg.DiskFull):
+        return StoreFull("The database server has no room left; work goes on when it has.")
+    if isinstance(error, (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout)):
+        return StoreUnavailable(f"The database cannot be reached: {said}")
+    if isinstance(error, psycopg.DataError):
+        return Refused(f"The database cannot take this: {said}")
+    return None
 
 
 def version(tx: Any) -> int:
@@ -182,15 +219,25 @@ def version(tx: Any) -> int:
     return cast(int, tx.one("select max(version) from schema_version")[0])
 
 
+def _refuse_newer(current: int) -> None:
+    if current > migrate.newest():
+        raise StoreDamaged(
+            f"The database was written by a newer agiraph (schema {current}, this one knows "
+            f"{migrate.newest()}). Upgrade agiraph; nothing was changed."
+        )
+
+
 def upgrade(url: str) -> list[str]:
     """Bring the database to today's shape; the names of the migrations that were applied."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
         connection.execute("select pg_advisory_xact_lock(4711)")
         connection.execute("create table if not exists schema_version (version integer not null)")
         row = connection.execute("select max(version) from schema_version").fetchone()
+        current = (row[0] if row else None) or 0
+        _refuse_newer(current)
         return migrate.upgrade(
             lambda sql: connection.execute(sql.encode()),
-            current=(row[0] if row else None) or 0,
+            current=current,
             words={"serial": "bigserial", "bigint": "bigint"},
             record=lambda number: connection.execute(
                 "insert into schema_version values (%s)", (number,)

@@ -22,7 +22,8 @@ from typing import (
 import orjson
 from pydantic import TypeAdapter
 
-from agiraph.domain.errors import NotFound
+from agiraph.domain.errors import NotFound, StoreDamaged
+from agiraph.hidden import redact
 from agiraph.store.tx import Tx
 
 T = TypeVar("T")
@@ -47,12 +48,12 @@ def to_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return redact(text)
 
 
 def to_json(value: Any) -> str:
     try:
-        return orjson.dumps(value).decode()
+        return redact(orjson.dumps(value).decode())
     except orjson.JSONEncodeError:
         return to_text(json.dumps(value, default=asdict, ensure_ascii=False))
 
@@ -109,7 +110,10 @@ class Table(Generic[T]):
 
     def load(self, row: Sequence[Any]) -> T:
         values = zip(self.fields, self._decode, row, strict=True)
-        return self.noun(**{name: decode(value) for name, decode, value in values})
+        try:
+            return self.noun(**{name: decode(value) for name, decode, value in values})
+        except (ValueError, TypeError, OverflowError) as error:
+            raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
         row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from agiraph.domain.chat import Lease
-from agiraph.domain.ids import AgentId, NodeId, TeamId
+import orjson
+
+from agiraph.domain.chat import THINKING, Lease
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Usage
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
@@ -76,3 +78,41 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:
     return SPEND.select(tx, "node_id = :node_id order by purpose", node_id=node_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    calls: int
+    tokens: int
+    usd: float
+
+
+_TREE = (
+    "with recursive tree(id) as (select id from nodes where id = :root"
+    " union all select n.id from nodes n join tree t on n.parent_id = t.id) "
+)
+
+
+def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
+    """What a node and all below it have cost, with what is held for calls of other threads.
+
+    One statement, so that a call that ends meanwhile is counted once: as held, or as paid.
+    """
+    rows = tx.all(
+        _TREE + "select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens),"
+        " 0), coalesce(sum(usd), 0.0), null from spend where node_id in (select id from tree)"
+        " union all select 1, 0, 0.0, t.extra from nodes n join threads h on h.node_id = n.id"
+        " join turns t on t.place = (select max(place) from turns where"
+        " place > h.number * 4294967296 and place < (h.number + 1) * 4294967296)"
+        " where n.status = 'running' and n.id in (select id from tree) and h.closed_at is null"
+        " and h.id <> :apart_from and t.role = 'intent' and t.ref = :thinking",
+        root=root,
+        apart_from=apart_from or "",
+        thinking=THINKING,
+    )
+    held = [orjson.loads(row[3]) for row in rows if row[3] is not None]
+    return Total(
+        calls=sum(int(row[0]) for row in rows),
+        tokens=sum(int(row[1]) for row in rows) + sum(h["tokens"] for h in held),
+        usd=sum(float(row[2]) for row in rows) + sum(h["usd"] for h in held),
+    )

@@ -42,25 +42,42 @@ def _dialect(sql: str) -> str:
     return _compiled[sql]
 
 
-def _is_surroundings(error: sqlite3.Error) -> bool:
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_SURROUNDINGS = (
+    *_DAMAGE, "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN",
+    "SQLITE_READONLY", "SQLITE_PROTOCOL", "SQLITE_NOMEM",
+)  # fmt: skip
+
+
+def _name(error: BaseException) -> str:
+    # SQLite quotes what it finds; if that is no text, the complaint is about damage.
+    if isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
+        return "SQLITE_CORRUPT"
+    return getattr(error, "sqlite_errorname", "") or ""
+
+
+def _is_surroundings(error: BaseException) -> bool:
     """Whether the disk, a lock or the file is at fault, and not the statement."""
-    name = getattr(error, "sqlite_errorname", "") or ""
-    return not name.startswith(("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH"))
+    return _name(error).startswith(_SURROUNDINGS)
 
 
-def _explained(error: sqlite3.Error, path: Path) -> AgiraphError:
+def _explained(error: BaseException, path: Path) -> AgiraphError:
     """SQLite's error as one that says who must do what."""
-    name = getattr(error, "sqlite_errorname", "") or ""
+    name = _name(error)
     if name == "SQLITE_FULL":
         return StoreFull(f"No room left for {path}: free some disk space; work goes on by itself.")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLocked(f"Another program holds {path}: close it; work goes on by itself.")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return StoreDamaged(
-            f"{path} is damaged ({error}). Nothing was written to it. "
-            "Put a backup in its place, or move it away to start anew."
-        )
+    if name.startswith(_DAMAGE):
+        return _damaged(path, str(error))
     return StoreUnavailable(f"{path}: {error}")
+
+
+def _damaged(path: Path, what: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{path} is damaged ({what}). Nothing was written to it. "
+        "Put a backup in its place, or move it away to start anew."
+    )
 
 
 class SqliteTx:
@@ -159,7 +176,9 @@ class SqliteStore:
                 record=lambda version: connection.execute(f"pragma user_version = {version}"),
             )
             connection.execute("commit")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if not _is_surroundings(error):  # what is there is not what its version says
+                raise _damaged(self.path, str(error)) from error
             raise _explained(error, self.path) from error
         return connection
 
@@ -168,10 +187,7 @@ class SqliteStore:
             return
         [verdict] = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
-            raise StoreDamaged(
-                f"{self.path} is damaged ({verdict}). Nothing was written to it. "
-                "Put a backup in its place, or move it away to start anew."
-            )
+            raise _damaged(self.path, verdict)
 
     async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
@@ -188,7 +204,9 @@ class SqliteStore:
             connection.execute("begin")
             try:
                 return query(tx, *args, **kwargs)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if not _is_surroundings(error):
+                    raise
                 raise _explained(error, self.path) from error
             finally:
                 connection.execute("rollback")
@@ -217,39 +235,46 @@ class SqliteStore:
             self._loop.call_soon_threadsafe(self._acknowledge, group)
 
     def _commit(self, group: list[_Job]) -> None:
+        """Commit the group with one fsync; if one of them raises, each by itself.
+
+        A verb may therefore run twice, the first time in vain: it changes nothing but rows.
+        """
+        if not self._together(group):
+            for job in group:
+                self._together([job])
+
+    def _together(self, jobs: list[_Job]) -> bool:
+        """Run these verbs in one transaction; False if that undid several because one raised."""
         connection = self._connection
         try:
             connection.execute("begin immediate")
-            for job in group:
-                self._perform(job, alone=len(group) == 1)
-            if connection.in_transaction:
-                connection.execute("commit")
-        except sqlite3.Error as error:
+            for job in jobs:
+                self._perform(job)
+                if job.error is not None:
+                    connection.execute("rollback")
+                    return len(jobs) == 1
+            connection.execute("commit")
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if connection.in_transaction:
                 connection.execute("rollback")
-            for job in group:
-                job.error = job.error or _explained(error, self.path)
-        for job in group:
+            for job in jobs:
+                job.error = _explained(error, self.path)
+        for job in jobs:
             fault(f"db:after:{job.name}")
+        return True
 
-    def _perform(self, job: _Job, *, alone: bool) -> None:
-        """Run one verb; what it did is undone, and only that, if it raises."""
-        connection = self._connection
+    def _perform(self, job: _Job) -> None:
         fault(f"db:before:{job.name}")
-        tx = SqliteTx(connection, self.clock.now())
-        if not alone:
-            connection.execute("savepoint verb")
+        tx = SqliteTx(self._connection, self.clock.now())
+        job.error = None
         try:
             job.result = job.verb(tx, *job.args, **job.kwargs)
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
-            if isinstance(error, sqlite3.Error) and _is_surroundings(error):
+            if _is_surroundings(error):
                 raise  # the disk or the lock: nobody in this group gets through
             job.error = error
-            connection.execute("rollback" if alone else "rollback to verb")
-        if not alone:
-            connection.execute("release verb")
         fault(f"db:in:{job.name}")
 
     def _acknowledge(self, group: list[_Job]) -> None:

@@ -17,9 +17,9 @@ THREADS = Table("threads", Thread)
 _BITS = 32
 _MOST = (1 << _BITS) - 1
 _APPEND = (
-    "insert into turns (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage)"
-    " values (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model,"
-    " :usage)"
+    "insert into turns"
+    " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
+    " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
 _PAGE = (
     "select number, epoch, (select max(place) from turns"
@@ -144,10 +144,11 @@ def _turn(thread_id: ThreadId, row: Row) -> Turn:
 
 
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
-    """The newest turn."""
-    end = page(tx, thread_id)
-    found = turns(tx, thread_id, after=end.head - 1, limit=1) if end.head else []
-    return found[0] if found else None
+    """The newest turn, as far as is committed; nobody is kept from writing the next."""
+    row = tx.one(_PAGE.removesuffix(" {for_update}"), id=thread_id)
+    if row is None or row[2] is None:
+        return None
+    return turns(tx, thread_id, after=(row[2] & _MOST) - 1, limit=1)[0]
 
 
 class Spoken(NamedTuple):

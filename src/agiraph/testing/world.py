@@ -11,7 +11,8 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model
-from agiraph.providers.registry import Keys, Registry
+from agiraph.providers.prices import Prices
+from agiraph.providers.registry import Keys
 from agiraph.services import journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, threads
@@ -31,12 +32,14 @@ class World:
         database_url: str = "",
         clock: Clock | None = None,
         keys: Keys | None = None,
+        prices: Prices | None = None,
         tools: tuple[Tool, ...] = (),
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
         self._url = database_url or f"sqlite:///{path / 'agiraph.db'}"
         self._keys = keys or Keys()
+        self._prices = prices
         self._tools = tools
         self._models: dict[str, Model] = {}
         self.runtime: Runtime
@@ -50,8 +53,6 @@ class World:
 
     async def start(self) -> None:
         """Begin, or begin again: a new runtime on whatever the last one left."""
-        registry = Registry(self._keys, self.clock)
-        registry.add("scripted", self._scripted)
         self.path.mkdir(parents=True, exist_ok=True)
         self.runtime = await Runtime.open(
             self.path,
@@ -59,7 +60,8 @@ class World:
             keys=self._keys,
             clock=self.clock,
             tools=self._tools,
-            registry=registry,
+            prices=self._prices,
+            own_models={"scripted": self._scripted},
         )
         await self.runtime.engine.start()
 

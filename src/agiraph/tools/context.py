@@ -10,6 +10,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
 from agiraph.home.scopes import Scope
+from agiraph.services.spending import Envelope
 from agiraph.store.database import Store
 
 
@@ -41,6 +42,8 @@ class RunContext:
     lease: Lease
     scope: Scope
     transcript: Transcript
+    paid_from: tuple[Envelope, ...] = ()
+    """The envelopes its calls to models are paid from, outermost first."""
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     """Calls of this thread that were parked before this run began, and on what."""
     calling: str = ""

@@ -1,0 +1,44 @@
+"""Crowd: 200 agents with 20 calls each to a model that takes 200 ms, everything durable."""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import Budget
+from agiraph.providers.registry import Keys
+from agiraph.testing.world import World
+from bench.stub import Stub
+from bench.turns import note_tool
+
+AGENTS = 200
+CALLS = 20
+SECONDS = 0.2
+
+
+async def measure() -> dict[str, Any]:
+    home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+    with Stub(CALLS, delay=SECONDS) as stub:
+        keys = Keys(openai_key="k", openai_url=stub.url)
+        world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool([]),))
+        async with world:
+            teams = [
+                await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5),
+                                  start=False)
+                for n in range(AGENTS)
+            ]  # fmt: skip
+            began, spent = time.perf_counter(), time.process_time()
+            for founded in teams:
+                await world.say(founded.coordinator.id, "Go", team_id=founded.team.id)
+            await world.settle()
+            wall, cpu = time.perf_counter() - began, time.process_time() - spent
+            done = [(await world.board(founded.team.id))[0].status for founded in teams]
+    shutil.rmtree(home)
+    return {
+        "completed": sum(status == "completed" for status in done),
+        "wall": wall,
+        "ideal": CALLS * SECONDS,
+        "cpu": cpu,
+    }

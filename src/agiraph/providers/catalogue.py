@@ -1,0 +1,72 @@
+"""Catalogue: from the names a person writes to models guarded, retried, priced and backed up."""
+
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.time import Clock
+from agiraph.providers.base import Model
+from agiraph.providers.circuit import Circuit, Guarded
+from agiraph.providers.fallback import Fallback
+from agiraph.providers.prices import Priced, Prices
+from agiraph.providers.registry import Maker, Registry
+from agiraph.providers.retry import Retrying
+
+PATIENCE = 5.0
+"""How long a model is waited for that another one stands behind."""
+
+
+class Catalogue:
+    """Models by name; several names, divided by commas, are a chain of fallbacks."""
+
+    def __init__(self, registry: Registry, prices: Prices, clock: Clock) -> None:
+        self.registry = registry
+        self.prices = prices
+        self._clock = clock
+        self._own: dict[str, Maker] = {}
+        self._circuits: dict[str, Circuit] = {}
+        self._made: dict[str, Model] = {}
+
+    def add(self, provider: str, maker: Maker) -> None:
+        """Serve `provider/…` by a model of your own, taken as it is."""
+        self._own[provider] = maker
+
+    def resolve(self, names: str) -> Model:
+        """The model or chain of that name, or `Misconfigured` with what to write instead."""
+        if names not in self._made:
+            chain = split(names)
+            models = [self._one(name, last=name == chain[-1]) for name in chain]
+            self._made[names] = models[0] if len(models) == 1 else Fallback(tuple(models))
+        return self._made[names]
+
+    def window(self, names: str) -> int:
+        """How much all models of the chain can be shown."""
+        return min(self.prices.window(name) for name in self._sold(names))
+
+    def usd(self, names: str, tokens: int) -> float:
+        """What so many tokens of input cost at most in this chain; 0 where nobody knows."""
+        return max(self.prices.price_of_input(name, tokens) for name in self._sold(names))
+
+    def _sold(self, names: str) -> list[str]:
+        """Those of the names that a price list may know; an own model is called `own`."""
+        chain = split(names)
+        free = {*self._own, "demo"}
+        return ["own" if name.partition("/")[0] in free else name for name in chain]
+
+    async def close(self) -> None:
+        await self.registry.close()
+
+    def _one(self, name: str, *, last: bool) -> Model:
+        provider, _, model = name.partition("/")
+        if provider in self._own:
+            return self._own[provider](model)
+        wire = self.registry.resolve(name)
+        circuit = self._circuits.setdefault(provider, Circuit(provider, self._clock))
+        guarded = Guarded(model=wire, circuit=circuit)
+        patient = Retrying(model=guarded, clock=self._clock)
+        hasty = Retrying(model=guarded, clock=self._clock, tries=2, longest_wait=PATIENCE)
+        return Priced(model=patient if last else hasty, prices=self.prices)
+
+
+def split(names: str) -> list[str]:
+    chain = [name.strip() for name in names.split(",") if name.strip()]
+    if not chain:
+        raise Misconfigured("No model is named; write `provider/model`, or `demo`.")
+    return chain

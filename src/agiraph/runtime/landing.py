@@ -1,0 +1,41 @@
+"""Landing: ends that no tool brought about, with what there is published and kept."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agiraph.domain.outcomes import Failed, Finished, Outcome
+from agiraph.domain.work import StopReason
+from agiraph.services.journal import Notice
+from agiraph.tools.context import RunContext
+
+if TYPE_CHECKING:
+    from agiraph.runtime.loop import Loop
+
+LAST_WORD = (
+    "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
+    "answer now: what you achieved, where it is, and what whoever goes on should do next."
+)
+
+
+async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
+    """The budget is spent: ask for a last word without tools, and keep what there is."""
+    if not ctx.transcript.has("landing") and loop.budget.may_land(ctx, reason):
+        await loop.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
+    if ctx.transcript.last_spoken.ref == "landing":
+        await loop.think(ctx, ())
+    last = ctx.transcript.last_reply
+    said = last.text if last is not None else ""
+    detail = f"The budget was spent before the goal was reached ({reason})."
+    return await hand_in(loop, ctx, Failed(reason, detail, said or None))
+
+
+async def hand_in(loop: "Loop", ctx: RunContext, outcome: Finished | Failed) -> Outcome:
+    """Publish what there is with this end."""
+    await loop.caller.settle(ctx)
+    folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
+    partial = isinstance(outcome, Failed)
+    summary = outcome.result or (outcome.detail if partial else "")
+    manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
+    if isinstance(outcome, Failed):
+        return Failed(outcome.reason, outcome.detail, outcome.result, manifest)
+    return Finished(outcome.result, outcome.reason, manifest)

@@ -1,0 +1,56 @@
+"""Spending: envelopes of money, tokens and calls, nested as the nodes are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import StopReason, WorkNode
+from agiraph.store import spend
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+DEEPEST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What a node and everything below it may cost together."""
+
+    node_id: NodeId
+    tokens: int | None
+    usd: float | None
+    calls: int | None
+
+
+def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
+    """What a call of this node is paid from: its own and its ancestors', outermost first."""
+    found: list[Envelope] = []
+    for _ in range(DEEPEST):
+        budget = node.budget
+        envelope = Envelope(
+            node_id=node.id, tokens=budget.tokens, usd=budget.usd, calls=budget.model_calls
+        )
+        if (envelope.tokens, envelope.usd, envelope.calls) != (None, None, None):
+            found.append(envelope)
+        if node.parent_id is None:
+            break
+        node = NODES.get(tx, node.parent_id)
+    return tuple(reversed(found))
+
+
+def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:
+    """The envelope that is empty, if one is: spent, or held for calls that are under way.
+
+    The rows are locked from the outside in, so that of two calls for the last dollar one waits.
+    """
+    for envelope in paid_from:
+        NODES.get(tx, envelope.node_id, lock=True)
+        used = spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
+        if envelope.calls is not None and used.calls >= envelope.calls:
+            return StopReason.CALLS_SPENT
+        if envelope.tokens is not None and used.tokens >= envelope.tokens:
+            return StopReason.TOKENS_SPENT
+        if envelope.usd is not None and used.usd >= envelope.usd:
+            return StopReason.MONEY_SPENT
+    return None

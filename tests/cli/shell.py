@@ -1,0 +1,141 @@
+"""Shell: the command line as people use it, in processes and homes of its own."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import sys
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).with_name("agiraph")
+PASSED_ON = ("PATH", "LANG", "PYTHONPATH", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    out: str = ""
+    err: str = ""
+
+
+@dataclass(slots=True)
+class Process:
+    """A command that is running, and what it has said so far."""
+
+    process: asyncio.subprocess.Process
+    terminal: int | None = None
+    seen: str = ""
+    _read: asyncio.StreamReader = field(default_factory=asyncio.StreamReader)
+
+    async def says(self, words: str) -> None:
+        """Wait until these words were printed."""
+        while words not in self.seen:
+            more = await self._read.read(4096)
+            assert more, f"{words!r} is not in:\n{self.seen}"
+            self.seen += more.decode(errors="replace")
+
+    def types(self, line: bytes) -> None:
+        assert self.terminal is not None
+        os.write(self.terminal, line)
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    async def ends(self) -> Ended:
+        while more := await self._read.read(4096):
+            self.seen += more.decode(errors="replace")
+        return Ended(await self.process.wait(), self.seen)
+
+
+@dataclass(slots=True)
+class Shell:
+    home: Path
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        return passed | {"AGIRAPH_HOME": str(self.home)} | self.environment
+
+    async def __call__(self, *arguments: str) -> Ended:
+        """Run a command to its end, without a terminal."""
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *arguments,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        assert process.returncode is not None
+        return Ended(process.returncode, out.decode(), err.decode())
+
+    @asynccontextmanager
+    async def start(self, *arguments: str) -> AsyncIterator[Process]:
+        """A command whose output is read while it runs; killed if it outlives the test."""
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *arguments,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        try:
+            yield Process(process, _read=process.stdout)
+        finally:
+            await _end(process)
+
+    @asynccontextmanager
+    async def start_at_terminal(self, *arguments: str) -> AsyncIterator[Process]:
+        """A command in a terminal, where somebody may type."""
+        ours, theirs = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *arguments,
+            env=self._environment | {"TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(ours, _feed, ours, reader)
+        try:
+            yield Process(process, ours, _read=reader)
+        finally:
+            loop.remove_reader(ours)
+            await _end(process)
+            os.close(ours)
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal whose Ctrl-C is meant for us."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _feed(terminal: int, reader: asyncio.StreamReader) -> None:
+    try:
+        data = os.read(terminal, 65536)
+    except OSError:  # how Linux says that nobody is at the other end any more
+        data = b""
+    if data:
+        reader.feed_data(data)
+    else:
+        asyncio.get_running_loop().remove_reader(terminal)
+        reader.feed_eof()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,282 @@
+"""`agiraph run`: to the goal and exit code 0, or to a line that says how to go on."""
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+
+import orjson
+
+from agiraph.testing import Call, ModelServer, call, says
+from agiraph.testing.model_server import Seen, Status, Step
+from tests.cli.shell import Ended, Shell
+
+FINISH = says(call("finish", summary="All is well."))
+
+
+def on(agiraph: Shell, server: ModelServer) -> Shell:
+    """The same home, with a model of the test's own."""
+    agiraph.environment |= {
+        "OPENAI_API_KEY": "sk-canary",
+        "OPENAI_BASE_URL": server.openai_url,
+        "AGIRAPH_MODEL": "openai/test",
+    }
+    return agiraph
+
+
+def team_in(text: str) -> str:
+    found = re.search(r"team_\w+", text)
+    assert found is not None
+    return found[0]
+
+
+async def test_the_demo_reaches_every_goal_and_says_that_it_is_scripted(agiraph: Shell) -> None:
+    ended = await agiraph("run", "Show me [bold] :smile: what you can do")
+
+    team = team_in(ended.out)
+    first, second, *_ = ended.out.splitlines()
+    *_, path = ended.out.splitlines()
+    assert (ended.code, ended.err) == (0, "")
+    assert first == f"Show me [bold] :smile: what you can do {team}"
+    assert second.startswith("The scripted demo answers: it is not an AI.")
+    assert "\nDone. 3 turns · " in ended.out
+    assert Path(path).is_relative_to(agiraph.home / "teams" / team)
+    assert Path(path).read_text().startswith("# A note from the demo")
+
+
+async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
+    steps = [
+        says("I write it down.", call("write_file", path="a.md", content="x")),
+        says(call("finish", summary="It is in a.md.\n:tada: [/bold] \x1b[2J")),
+    ]
+    async with ModelServer(steps) as server:
+        ended = await on(agiraph, server)("run", "Write it down")
+
+    team = team_in(ended.out)
+    [node] = orjson.loads((await agiraph("board", team, "--json")).out)
+    published = agiraph.home / "teams" / team / "nodes" / node["id"] / "published"
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == (
+        f"Write it down {team}\n"
+        "● I write it down.\n"
+        "  → write_file a.md\n"
+        "  ✓ Wrote a.md (1 bytes).\n"
+        "  → finish It is in a.md. :tada: [/bold] �[2J\n"
+        "  ✓ Published: a.md.\n"
+        "\n"
+        "Done. 2 turns · 240 tokens · $0.0000 and calls without a known price\n"
+        "\n"
+        "It is in a.md.\n:tada: [/bold] �[2J\n"
+        f"{published / 'a.md'}\n"
+    )
+    assert server.requests[0].headers["authorization"] == "Bearer sk-canary"
+
+
+async def test_no_key_can_be_read_by_a_command(agiraph: Shell) -> None:
+    look = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | sort -u"
+    steps = [says(call("bash", command=look)), FINISH]
+    async with ModelServer(steps) as server:
+        ended = await on(agiraph, server)("run", "Look for keys")
+
+    assert ended.code == 0
+    assert "sk-canary" not in server.requests[1].messages[-1].text
+
+
+async def test_wrong_use_is_told_in_one_line(agiraph: Shell) -> None:
+    wrong = {
+        (): 'Say what you want: agiraph run "GOAL", or go on: --resume TEAM.',
+        ("--resume", "b", "--turns", "9"): (
+            "A team goes on as it was begun: give --resume no other options."
+        ),
+        ("a", "--turns", "0"): "Invalid value for '--turns': 0 is not in the range x>=1.",
+        ("a", "b"): "Got unexpected extra argument (b)",
+    }
+    ended = await asyncio.gather(*(agiraph("run", *arguments) for arguments in wrong))
+
+    assert ended == [
+        Ended(2, "", f"agiraph: {said} See: agiraph run --help\n") for said in wrong.values()
+    ]
+
+
+async def test_what_cannot_be_begun_is_told_in_one_line(agiraph: Shell) -> None:
+    unknown, no_key, empty, no_team = await asyncio.gather(
+        agiraph("run", "--model", "nope", "a"),
+        Shell(agiraph.home.with_name("b"))("run", "--model", "openai/m", "a"),
+        Shell(agiraph.home.with_name("c"))("run", "  "),
+        Shell(agiraph.home.with_name("d"))("run", "--resume", "nobody"),
+    )
+
+    assert unknown.err.startswith(
+        "agiraph: 'nope' is not a model agiraph can reach. Write `provider/model` with one of "
+    )
+    assert no_key.err == (
+        "agiraph: openai/m needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own.\n"
+    )
+    assert empty.err == (
+        "agiraph: A team needs a goal: say in a sentence or two what you want to have.\n"
+    )
+    assert no_team.err == ("agiraph: There is no team 'nobody'. `agiraph teams` lists them.\n")
+    ended = [unknown, no_key, empty, no_team]
+    assert [(e.code, e.out, e.err.count("\n")) for e in ended] == [(1, "", 1)] * 4
+
+
+async def test_a_spent_budget_is_a_failure_with_what_there_is(agiraph: Shell) -> None:
+    steps = [says("A note.", call("write_file", path="a.md", content="x")), says("One note.")]
+    async with ModelServer(steps) as server:
+        ended = await on(agiraph, server)("run", "--turns", "2", "Take notes")
+
+    assert ended.code == 1
+    assert ended.out.endswith(
+        "! The budget was spent before the goal was reached (turns_spent).\n"
+        "\n"
+        "Not reached (turns_spent). 2 turns · 240 tokens · $0.0000 and calls without a known "
+        "price\n"
+        "\n"
+        "One note.\n"
+    )
+
+
+async def test_a_refused_key_is_a_question_that_says_what_to_check(agiraph: Shell) -> None:
+    steps = [Status(401, "Incorrect API key provided: sk-canary."), FINISH]
+    async with ModelServer(steps) as server:
+        refused = await on(agiraph, server)("run", "Try")
+        [question] = orjson.loads((await agiraph("inbox", "--open", "--json")).out)
+        await agiraph("answer", question["id"], "It has been renewed.")
+        resumed = await agiraph("run", "--resume", team_in(refused.out))
+        host = server.url.removeprefix("http://")
+
+    said = (
+        f"{host} answered 401: Incorrect API key provided: [key]. Check the key of this provider."
+    )
+    assert (refused.code, resumed.code) == (1, 0)
+    assert refused.out.endswith(
+        f"It asks: I cannot go on: {said} Tell me when I should try again.\n"
+        f'Answer with: agiraph answer {question["id"]} "TEXT"\n'
+        f"Go on with: agiraph run --resume {question['team_id']}\n"
+    )
+
+
+async def test_a_server_nobody_reaches_is_tried_again_until_one_stops_it(agiraph: Shell) -> None:
+    async with ModelServer([]) as server:
+        on(agiraph, server)
+    async with agiraph.start("run", "Try") as running:
+        await running.says("Trying again by itself.")
+        running.signal(signal.SIGINT)
+        ended = await running.ends()
+
+    team = team_in(ended.out)
+    assert ended.code == 130
+    assert ended.out.endswith(f"Go on with: agiraph run --resume {team}\n")
+    async with ModelServer([FINISH]) as server:
+        assert [t["id"] for t in orjson.loads((await agiraph("teams", "--json")).out)] == [team]
+
+
+async def test_a_question_without_a_terminal_is_answered_later(agiraph: Shell) -> None:
+    def script(seen: Seen) -> Step:
+        if seen.index == 0:
+            return says(call("ask_human", question="Red or blue?"))
+        return says(call("finish", summary=f"Painted it {seen.messages[-1].text}."))
+
+    async with ModelServer(script) as server:
+        asked = await on(agiraph, server)("run", "Paint it")
+        team, question = team_in(asked.out), re.search(r"msg_\w+", asked.out)
+        assert question is not None
+        still_open = await agiraph("run", "--resume", team)
+        answered = await agiraph("answer", question[0], "blue")
+        resumed = await agiraph("run", "--resume", team)
+
+    waits = (
+        "It asks: Red or blue?\n"
+        f'Answer with: agiraph answer {question[0]} "TEXT"\n'
+        f"Go on with: agiraph run --resume {team}\n"
+    )
+    assert asked.code == still_open.code == 1
+    assert asked.out.endswith(waits)
+    assert still_open.out.endswith(waits)
+    assert answered == Ended(0, f"Answered. Go on with: agiraph run --resume {team}\n")
+    assert resumed.code == 0
+    assert "Painted it blue.\n" in resumed.out
+
+
+async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: Shell) -> None:
+    steps = [
+        says(call("ask_human", question="Red or blue?", options=["red", "blue"])),
+        FINISH,
+    ]
+    async with (
+        ModelServer(steps) as server,
+        on(agiraph, server).start_at_terminal("run", "Paint it") as running,
+    ):
+        await running.says("your answer: ")
+        running.types(b"\n")
+        await running.says("An empty answer says nothing")
+        running.types("blau wie Grüße\n".encode())
+        ended = await running.ends()
+
+    assert ended.code == 0
+    assert "- red" in ended.out
+    assert "All is well." in ended.out
+    assert server.requests[1].messages[-1].text == "blau wie Grüße"
+
+
+async def test_whoever_leaves_the_prompt_can_come_back(agiraph: Shell) -> None:
+    async with ModelServer([says(call("ask_human", question="Which?"))]) as server:
+        async with on(agiraph, server).start_at_terminal("run", "Ask") as running:
+            await running.says("your answer: ")
+            running.types(b"\x04")  # Ctrl-D
+            left = await running.ends()
+        async with agiraph.start_at_terminal("run", "--resume", team_in(left.out)) as running:
+            await running.says("your answer: ")
+            running.types(b"\x03")  # Ctrl-C
+            stopped = await running.ends()
+
+    assert (left.code, stopped.code) == (1, 130)
+    assert "Answer with: agiraph answer msg_" in left.out
+    assert "Go on with: agiraph run --resume team_" in stopped.out
+
+
+async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
+    agiraph: Shell, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+
+    def script(seen: Seen) -> Step:
+        match len([m for m in seen.messages if m.role == "assistant"]):
+            case 0:
+                return says(call("write_file", path="a.md", content="kept"))
+            case 1:
+                return says(Call("bash", {"command": f"echo 1 > {begun}; sleep 600"}, id="slow"))
+            case 2:
+                return says(Call("bash", {"command": f"echo 2 > {begun}; sleep 600"}, id="slower"))
+            case _:
+                return FINISH
+
+    async with ModelServer(script) as server:
+        async with on(agiraph, server).start("run", "Take your time") as running:
+            assert await asyncio.to_thread(begun.read_text) == "1\n"
+            running.signal(signal.SIGINT)
+            stopped = await running.ends()
+        team = team_in(stopped.out)
+        async with agiraph.start("run", "--resume", team) as running:
+            assert await asyncio.to_thread(begun.read_text) == "2\n"
+            busy = await agiraph("answer", "msg_1", "x")
+            running.signal(signal.SIGKILL)
+            killed = await running.ends()
+        resumed = await agiraph("run", "--resume", team)
+        told = [m.text for m in server.requests[-1].messages if m.role == "tool"]
+
+    assert (stopped.code, killed.code, resumed.code) == (130, -signal.SIGKILL, 0)
+    assert (busy.code, busy.err.count("\n")) == (1, 1)
+    assert re.fullmatch(
+        r"agiraph: Process \d+ already works on '.*'\. Stop it first, or set AGIRAPH_HOME to "
+        r"another folder\.\n",
+        busy.err,
+    )
+    assert stopped.out.endswith(f"Go on with: agiraph run --resume {team}\n")
+    assert told[0] == "Wrote a.md (4 bytes)."
+    assert "[cancelled after " in told[1]
+    assert "[interrupted after " in told[2]
+    assert "↻ attempt 2: going on where it was\n" in resumed.out
+    assert "All is well.\n" in resumed.out

@@ -1,0 +1,142 @@
+"""What the suite shares: every provider, built from settings and asked over its own wire."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from agiraph import config
+from agiraph.domain.chat import Thread, Turn
+from agiraph.domain.ids import ThreadId
+from agiraph.providers.anthropic import AnthropicModel
+from agiraph.providers.gemini import GeminiModel
+from agiraph.providers.http import Http
+from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.registry import Registry
+from agiraph.services import teams
+from agiraph.store import threads
+from agiraph.store.sqlite import SqliteStore
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+from agiraph.testing import ManualClock, ModelServer
+from agiraph.testing.script import Wire
+
+KEY = "sk-canary-4711"
+STALL_SECONDS = 0.2
+
+Asked = AnthropicModel | GeminiModel | OpenAIModel
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider by the name of a model of its, and the wire it speaks."""
+
+    name: str
+    wire: Wire
+
+    @property
+    def vendor(self) -> str:
+        return self.name.partition("/")[0]
+
+
+PROVIDERS = (
+    Provider("anthropic/claude-m", "anthropic"),
+    Provider("openai/gpt-m", "openai"),
+    Provider("gemini/gemini-3-m", "gemini"),
+    Provider("openrouter/vendor/m", "openai"),
+    Provider("house/m", "openai"),
+)
+
+ModelOn = Callable[[Provider, ModelServer], Asked]
+
+
+@pytest.fixture(params=PROVIDERS, ids=lambda p: p.vendor)
+def provider(request: pytest.FixtureRequest) -> Provider:
+    return request.param
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def http(clock: ManualClock) -> AsyncIterator[Http]:
+    opened = Http(clock, stall_seconds=STALL_SECONDS)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def model_on(http: Http, clock: ManualClock, tmp_path: Path) -> ModelOn:
+    """The model that a server plays, by way of the settings a person would make."""
+
+    def make(provider: Provider, server: ModelServer) -> Asked:
+        table = f'[servers.house]\nbase_url = "{server.openai_url}"\nkey_env = "HOUSE_KEY"\n'
+        (tmp_path / config.FILE).write_text(table)
+        settings = config.load(
+            {
+                "AGIRAPH_HOME": str(tmp_path),
+                "ANTHROPIC_API_KEY": KEY,
+                "ANTHROPIC_BASE_URL": server.anthropic_url,
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": server.openai_url,
+                "GEMINI_API_KEY": KEY,
+                "GOOGLE_GEMINI_BASE_URL": server.gemini_url,
+                "OPENROUTER_API_KEY": KEY,
+                "OPENROUTER_BASE_URL": server.openai_url,
+                "HOUSE_KEY": KEY,
+            }
+        )
+        model = Registry(settings.keys, clock).resolve(provider.name)
+        assert isinstance(model, Asked)
+        return replace(model, http=http)  # one that gives up soon, and is closed with the test
+
+    return make
+
+
+class Journal:
+    """A thread that is written down and read again, as after a restart."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._threads = 0
+
+    async def kept(self, turns: list[Turn]) -> list[Turn]:
+        founded = await self._store.write(teams.found, goal="Keep it", model="demo", start=False)
+        self._threads += 1
+        thread = Thread(
+            id=ThreadId(f"t_{self._threads}"),
+            team_id=founded.team.id,
+            agent_id=founded.coordinator.id,
+            created_at=self._store.clock.now(),
+        )
+
+        def write(tx: Tx) -> None:
+            THREADS.insert(tx, thread)
+            page = threads.page(tx, thread.id)
+            for turn in turns:
+                page, _ = threads.append(
+                    tx,
+                    page,
+                    node_id=None,
+                    role=turn.role,
+                    text=turn.text,
+                    ref=turn.ref,
+                    calls=turn.calls,
+                    attachments=turn.attachments,
+                    extra=turn.extra,
+                    model=turn.model,
+                    usage=turn.usage,
+                )
+
+        await self._store.write(write)
+        return await self._store.read(threads.turns, thread.id)
+
+
+@pytest.fixture
+async def journal(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Journal]:
+    store = SqliteStore(tmp_path / "journal.db", clock)
+    yield Journal(store)
+    await store.close()

@@ -1,0 +1,117 @@
+"""A stream that is cut at any byte gives the whole reply or none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from agiraph.domain.errors import ModelUnavailable
+from agiraph.providers.base import Reply
+from agiraph.providers.http import Http
+from agiraph.testing import Call, ModelServer, Says, says
+from tests.conformance.conftest import PROVIDERS, Asked, ModelOn, Provider
+from tests.providers.said import request
+
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _ = PROVIDERS
+TWO = (Call("bash", {"command": "ls"}, id="a"), Call("read_file", {"path": "ä.md"}, id="b"))
+STREAMS: dict[str, tuple[Provider, Says]] = {
+    "anthropic, all there is": (ANTHROPIC, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
+    "anthropic, words": (ANTHROPIC, says("Grüße aus Köln.", chunk=6)),
+    "openai, calls": (OPENAI, says("Grüße", *TWO, chunk=30)),
+    "openrouter, thoughts": (OPENROUTER, says("Grüße", thinking="Größe?", chunk=30)),
+    "gemini, all there is": (GEMINI, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
+}
+FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"'}
+"""What a stream has to have said before it may end."""
+CUT_OFF = "The answer was cut off before its end."
+BROKEN = "Cannot reach host: the connection was closed before the answer's end."
+
+
+class Recording:
+    """A server that says what was recorded, as far as it is told to, and hangs up."""
+
+    def __init__(self, stream: bytes, *, chunked: bool) -> None:
+        self._stream = stream
+        self._chunked = chunked
+        self.limit = 0
+        self.url = ""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Recording"]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server:
+            yield self
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        said = self._stream[: self.limit]
+        encoding = b"transfer-encoding: chunked\r\n" if self._chunked else b""
+        body = b"%x\r\n%b\r\n" % (len(said), said) if self._chunked and said else said
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n" + encoding)
+        writer.write(b"\r\n" + body)
+        writer.close()
+
+
+async def record(http: Http, server: ModelServer, model: Asked) -> tuple[bytes, Reply]:
+    """The bytes of a stream, and what they say."""
+    reply = await model.reply(request())
+    [seen] = server.requests
+    path = {
+        "anthropic": "/v1/messages",
+        "openai": "/v1/chat/completions",
+        "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
+    }[seen.wire]
+    async with http.post(server.url + path, headers={}, body=(seen.raw,)) as response:
+        return b"".join([chunk async for chunk in response.chunks()]), reply
+
+
+async def cut_everywhere(
+    model: Asked, stream: bytes, *, chunked: bool, step: int
+) -> list[Reply | str]:
+    """What comes of the stream when only its first 0, 1, 2 and so on bytes arrive."""
+    outcomes: list[Reply | str] = []
+    async with Recording(stream, chunked=chunked).open() as recording:
+        model = replace(model, base_url=recording.url)
+        for recording.limit in range(0, len(stream) + step, step):
+            try:
+                outcomes.append(await model.reply(request()))
+            except ModelUnavailable as error:
+                outcomes.append(str(error).replace(recording.url.removeprefix("http://"), "host"))
+    return outcomes
+
+
+@pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
+async def test_a_stream_that_ends_at_any_byte_is_the_whole_reply_or_none(
+    model_on: ModelOn, http: Http, provider: Provider, said: Says
+) -> None:
+    async with ModelServer([said, said]) as server:
+        model = model_on(provider, server)
+        stream, whole = await record(http, server, model)
+    outcomes = await cut_everywhere(model, stream, chunked=False, step=1)
+
+    # Of a reply that lacks nothing but its bill, the bill is missing: some servers send none.
+    billed = [o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes]
+    ends = billed.index(whole)
+    assert all(outcome in (CUT_OFF, whole) for outcome in billed)
+    assert (outcomes[-1], billed[ends - 1]) == (whole, CUT_OFF)
+    assert FINAL[provider.wire] in stream[: ends + 1]
+
+
+@pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
+async def test_a_line_that_breaks_at_any_byte_gives_the_whole_reply_or_none(
+    model_on: ModelOn, http: Http, provider: Provider, said: Says
+) -> None:
+    async with ModelServer([said, said]) as server:
+        model = model_on(provider, server)
+        stream, whole = await record(http, server, model)
+    outcomes = await cut_everywhere(model, stream, chunked=True, step=7)
+
+    ends = outcomes.index(whole) if whole in outcomes else len(outcomes)
+    assert outcomes == [BROKEN] * ends + [whole] * (len(outcomes) - ends)
+    # Gemini says nowhere that this was all: there the line has to hold to the end.
+    assert (ends == len(outcomes)) == (provider.wire == "gemini")

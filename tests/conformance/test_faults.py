@@ -1,0 +1,83 @@
+"""Whatever a server does wrong, no part of a reply is taken for one, and the right is done."""
+
+from dataclasses import replace
+
+import pytest
+
+from agiraph.domain.errors import (
+    ContextExceeded,
+    ModelError,
+    ModelGarbled,
+    ModelRefused,
+    ModelUnavailable,
+)
+from agiraph.providers.base import Request
+from agiraph.providers.retry import Retrying
+from agiraph.testing import ManualClock, ModelServer
+from agiraph.testing.model_server import Script, Seen, Step
+from tests.conformance.conftest import ModelOn
+from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_nothing
+from tests.conformance.threads import SPEC
+from tests.providers.said import request, thread
+
+ERRORS: dict[str, type[ModelError]] = {
+    "unavailable": ModelUnavailable,
+    "garbled": ModelGarbled,
+    "refused": ModelRefused,
+    "exceeded": ContextExceeded,
+}
+
+
+def at_first(form: Form, fault: Fault) -> Script:
+    """The fault, and then a good answer."""
+
+    def play(seen: Seen) -> Step:
+        return fault.play(form, seen) if seen.index == 0 else form.answer(seen)
+
+    return play
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("name", [*FAULTS, "empty"])
+async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_may_help(
+    model_on: ModelOn, clock: ManualClock, form: Form, name: str
+) -> None:
+    fault = FAULTS.get(name) or replace(EMPTY, end=end_of_nothing(form))
+    async with ModelServer(at_first(form, fault)) as server:
+        model = model_on(form.provider, server)
+        with pytest.raises(ModelError) as caught:
+            await model.reply(request())
+        whole = await model.reply(request())
+
+    assert type(caught.value) is ERRORS[fault.end]
+    assert whole.text == "All is well."
+
+    waits = {"unavailable": [*fault.waits], "garbled": []}.get(fault.end)
+    async with ModelServer(at_first(form, fault)) as server:
+        model = model_on(form.provider, server)
+        patient = Retrying(model=model, clock=clock, jitter=lambda: 1.0)
+        if waits is None or (fault.end == "unavailable" and not waits):
+            with pytest.raises(ERRORS[fault.end]):
+                await patient.reply(request())
+            assert (len(server.requests), clock.slept) == (1, [])
+        else:
+            assert await patient.reply(request()) == whole
+            assert (len(server.requests), clock.slept) == (2, waits)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+async def test_after_a_fault_the_same_bytes_are_sent_again(
+    model_on: ModelOn, clock: ManualClock, form: Form
+) -> None:
+    asked = Request(transcript=thread(), tools=(SPEC,))
+    async with ModelServer(at_first(form, FAULTS["hung up after 100 bytes"])) as server:
+        model = Retrying(model=model_on(form.provider, server), clock=clock)
+        await model.reply(asked)
+
+    first, second = server.requests
+    assert first.raw == second.raw
+
+
+def test_there_are_more_than_thirty_faults() -> None:
+    assert len(FAULTS) > 30
+    assert {fault.end for fault in FAULTS.values()} == set(ERRORS)

@@ -1,0 +1,270 @@
+"""What a model says is understood alike, whoever serves it."""
+
+import asyncio
+import traceback
+
+import pytest
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused
+from agiraph.domain.work import Usage
+from agiraph.providers.base import Reply, Request
+from agiraph.testing import Call, ModelServer, says
+from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
+from agiraph.testing.model_server.anthropic import Anthropic
+from agiraph.testing.model_server.form import Format
+from agiraph.testing.model_server.gemini import Gemini
+from agiraph.testing.model_server.openai import OpenAI
+from tests.conformance.conftest import KEY, ModelOn, Provider
+from tests.providers.said import request, thread, tool_call
+
+FORMATS: dict[str, Format] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "size": {"type": "integer", "minimum": 1}},
+    "required": ["city"],
+}
+
+
+async def test_words_are_heard_as_they_come_and_returned_whole(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    heard: list[str] = []
+    said = says("Grüße aus Köln.", input_tokens=120, output_tokens=30, cached_tokens=100, chunk=5)
+    async with ModelServer([said]) as server:
+        reply = await model_on(provider, server).reply(request(), heard.append)
+
+    usage = Usage(input_tokens=120, output_tokens=30, cached_tokens=100)
+    assert reply == Reply(text="Grüße aus Köln.", usage=usage)
+    assert heard == ["Grüße", " aus ", "Köln."]
+
+
+async def test_a_call_is_read_with_its_arguments(model_on: ModelOn, provider: Provider) -> None:
+    arguments = {"path": "ä.md", "lines": [1, 2], "deep": {"a": None, "b": 1.5}}
+    async with ModelServer([says(Call("read_file", arguments, id="a"))]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    call = ToolCall(id="a", name="read_file", arguments=arguments)
+    assert reply == Reply(calls=(call,), usage=Usage(input_tokens=100, output_tokens=20))
+
+
+async def test_parallel_calls_keep_their_order_ids_and_arguments(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    said = says(
+        "Two things.",
+        Call("read_file", {"path": "a.md"}, id="a"),
+        Call("bash", {"command": "ls", "timeout": 5}, id="b"),
+        Call("check_messages", {}, id="c"),
+    )
+    async with ModelServer([said]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    assert (reply.text, reply.calls) == (
+        "Two things.",
+        (
+            tool_call("a", "read_file", path="a.md"),
+            tool_call("b", "bash", command="ls", timeout=5),
+            tool_call("c", "check_messages"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("raw", ['{"path": "a', "[1]", "path=a.md", "{'a': 1}"])
+async def test_arguments_that_are_no_object_are_kept_as_written(
+    model_on: ModelOn, provider: Provider, raw: str
+) -> None:
+    async with ModelServer([says(Call("read_file", id="a", raw=raw))]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    assert reply.calls == (ToolCall(id="a", name="read_file", malformed=raw),)
+
+
+async def test_thinking_is_kept_to_be_shown_and_is_not_part_of_the_words(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    heard: list[str] = []
+    async with ModelServer([says("Four.", thinking="Two and two.")]) as server:
+        reply = await model_on(provider, server).reply(request(), heard.append)
+
+    assert (reply.text, reply.extra["thinking"], "".join(heard)) == (
+        "Four.",
+        "Two and two.",
+        "Four.",
+    )
+
+
+@pytest.mark.parametrize("thinking", ["", "Hm. Let me see."])
+async def test_an_answer_in_one_piece_is_the_same_answer(
+    model_on: ModelOn, provider: Provider, thinking: str
+) -> None:
+    said = says("Look:", Call("bash", {"command": "ls"}, id="a"), thinking=thinking)
+
+    def whole(seen: Seen) -> Step:
+        return said if seen.index == 0 else Status(200, FORMATS[seen.wire].whole(seen, said))
+
+    async with ModelServer(whole) as server:
+        model = model_on(provider, server)
+        streamed, in_one_piece = [await model.reply(request()) for _ in range(2)]
+
+    assert in_one_piece == streamed
+
+
+async def test_a_reply_torn_into_single_bytes_is_the_same_reply(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    said = says("Grüße", Call("read_file", {"path": "ä.md"}, id="a"), thinking="Größe?")
+    async with ModelServer([said, Trickle(1, said)]) as server:
+        model = model_on(provider, server)
+        whole, torn = [await model.reply(request()) for _ in range(2)]
+
+    assert torn == whole
+
+
+async def test_a_reply_that_ran_into_its_limit_is_a_reply(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    asked = Request(transcript=thread(), max_output_tokens=5)
+    async with ModelServer([says("Once upon a", finish="length")]) as server:
+        reply = await model_on(provider, server).reply(asked)
+
+    [seen] = server.requests
+    limit = {
+        "openai": seen.body.get("max_tokens"),
+        "anthropic": seen.body.get("max_tokens"),
+        "gemini": seen.body.get("generationConfig", {}).get("maxOutputTokens"),
+    }
+    assert (reply.text, limit[seen.wire]) == ("Once upon a", 5)
+
+
+async def test_a_call_that_ran_into_the_limit_is_no_call_to_make(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    cut = Call("bash", id="a", raw='{"command": "rm -rf /tmp/a')
+    async with ModelServer([says(cut, finish="length")]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    assert [(c.arguments, c.malformed) for c in reply.calls] == [({}, cut.raw)]
+
+
+async def test_an_answer_that_is_withheld_is_refused_in_the_vendors_words(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    async with ModelServer([says("", finish="content_filter")]) as server:
+        with pytest.raises(ModelRefused) as caught:
+            await model_on(provider, server).reply(request())
+
+    said = {"openai": "content_filter", "anthropic": "refusal", "gemini": "SAFETY"}
+    assert str(caught.value) == f"The model refuses to answer: {said[provider.wire]}"
+
+
+async def test_what_was_said_before_it_was_withheld_counts(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    async with ModelServer([says("As far as I may say", finish="content_filter")]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    assert reply.text == "As far as I may say"
+
+
+async def test_an_end_for_a_reason_nobody_knows_is_an_end(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    async with ModelServer([says("Well.", finish="SOLAR_FLARE")]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    assert reply.text == "Well."
+
+
+async def test_calls_with_the_same_id_are_told_apart(model_on: ModelOn, provider: Provider) -> None:
+    twice = says(Call("bash", {"n": 1}, id="a"), Call("bash", {"n": 2}, id="a"))
+    parts = FORMATS[provider.wire]
+
+    def answer(seen: Seen) -> Step:
+        return Status(200, parts.whole(seen, twice))
+
+    async with ModelServer(answer) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    first, second = reply.calls
+    assert (first.arguments, second.arguments, first.id) == ({"n": 1}, {"n": 2}, "a")
+    assert second.id not in ("", "a")
+
+
+async def test_an_answer_can_be_asked_for_as_json(model_on: ModelOn, provider: Provider) -> None:
+    asked = Request(transcript=thread(), schema=SCHEMA)
+    async with ModelServer([says('{"city": "Köln"}')]) as server:
+        reply = await model_on(provider, server).reply(asked)
+
+    [seen] = server.requests
+    closed = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "size": {"type": "integer"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    named = {"name": "answer", "schema": SCHEMA, "strict": False}
+    wanted = {
+        "openai": {"response_format": {"type": "json_schema", "json_schema": named}},
+        "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": closed}}},
+        "gemini": {
+            "generationConfig": {
+                "responseMimeType": "application/json",
+                "responseJsonSchema": SCHEMA,
+            }
+        },
+    }
+    assert reply.text == '{"city": "Köln"}'
+    assert seen.body | wanted[seen.wire] == seen.body
+
+
+async def test_json_that_is_none_is_garbled(model_on: ModelOn, provider: Provider) -> None:
+    asked = Request(transcript=thread(), schema=SCHEMA)
+    async with ModelServer([says("It is Köln.")]) as server:
+        with pytest.raises(ModelGarbled) as caught:
+            await model_on(provider, server).reply(asked)
+
+    assert str(caught.value) == "The answer is not the JSON that was asked for: 'It is Köln.'"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_cancelled_request_is_gone_at_once(
+    model_on: ModelOn, provider: Provider, begun: bool
+) -> None:
+    heard = asyncio.Event()
+
+    def hang(_: Seen) -> "Step | asyncio.Future[Step]":
+        said = says("One word and another.", chunk=3)
+        return Stall(700, said) if begun else asyncio.get_running_loop().create_future()
+
+    async with ModelServer(hang) as server:
+        asking = asyncio.create_task(
+            model_on(provider, server).reply(request(), lambda _: heard.set())
+        )
+        if begun:
+            await heard.wait()
+        else:
+            await server.until(lambda: len(server.requests) == 1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await server.until(lambda: server.in_flight == 0)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Status(401, f"Incorrect API key provided: {KEY}."),
+        Status(500, f"<p>{KEY}</p>".encode()),
+        Status(200, {"error": {"message": f"No credit on {KEY}"}}),
+    ],
+)
+async def test_a_key_that_the_server_repeats_is_struck_out(
+    model_on: ModelOn, provider: Provider, step: Step
+) -> None:
+    async with ModelServer([step]) as server:
+        with pytest.raises(ModelError) as caught:
+            await model_on(provider, server).reply(request())
+
+    assert "[key]" in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value))

@@ -1,0 +1,349 @@
+"""What only one vendor does: read as it is meant, and sent as it is wanted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from agiraph.domain.errors import ContextExceeded, ModelError, ModelGarbled, ModelRefused
+from agiraph.domain.work import Usage
+from agiraph.providers.base import Reply, Request
+from agiraph.testing import ModelServer, says
+from agiraph.testing.model_server import Garbage, Seen, Status, Step
+from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
+from tests.conformance.threads import SPEC, answered, written
+from tests.providers.said import request, thread, tool_call
+
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
+Part = dict[str, Any]
+
+
+def stream(*events: Part) -> Garbage:
+    """A stream as it is written by hand, event by event."""
+    return Garbage(b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events))
+
+
+async def heard(model_on: ModelOn, provider: Provider, step: Step) -> Reply:
+    async with ModelServer([step]) as server:
+        return await model_on(provider, server).reply(request())
+
+
+async def failure(model_on: ModelOn, provider: Provider, step: Step) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await heard(model_on, provider, step)
+    return caught.value
+
+
+async def replayed(model_on: ModelOn, provider: Provider, step: Step) -> Part:
+    """What is sent back of this reply, the next time."""
+    transcript = thread()
+    async with ModelServer([step, says("Done.")]) as server:
+        model = model_on(provider, server)
+        reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
+        transcript.add(written(reply), *answered(reply))
+        await model.reply(Request(transcript=transcript, tools=(SPEC,)))
+    assert server.refused == []
+    messages = server.requests[-1].body.get("messages") or server.requests[-1].body["contents"]
+    return next(m for m in messages if m["role"] in ("assistant", "model"))
+
+
+# ---- Anthropic -------------------------------------------------------------------------------
+
+
+def block(index: int, start: Part, *deltas: Part) -> list[Part]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": start},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def message(*blocks: list[Part], stop: Part | None = None, usage: Part | None = None) -> Garbage:
+    end = {"type": "message_delta", "delta": stop or {"stop_reason": "end_turn"}}
+    return stream(
+        {"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}},
+        *(event for events in blocks for event in events),
+        end | {"usage": usage or {"output_tokens": 9}},
+        {"type": "message_stop"},
+    )
+
+
+USE = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
+
+
+async def test_thoughts_between_calls_keep_their_place(model_on: ModelOn) -> None:
+    hidden = {"type": "redacted_thinking", "data": "c2VjcmV0"}
+    omitted = {"type": "thinking", "thinking": "", "signature": "c2lnbmVk"}
+    step = message(
+        block(0, {"type": "thinking", "thinking": "", "signature": ""},
+              {"type": "signature_delta", "signature": "c2lnbmVk"}),
+        block(1, {"type": "text", "text": ""}, {"type": "text_delta", "text": "Reading."}),
+        block(2, USE, {"type": "input_json_delta", "partial_json": '{"path":"a"}'}),
+        block(3, hidden),
+        block(4, USE | {"id": "b"}, {"type": "input_json_delta", "partial_json": ""}),
+    )  # fmt: skip
+    sent = await replayed(model_on, ANTHROPIC, step)
+
+    assert sent["content"] == [
+        omitted,
+        {"type": "text", "text": "Reading."},
+        USE | {"input": {"path": "a"}},
+        hidden,
+        USE | {"id": "b"},
+    ]
+
+
+async def test_what_is_not_known_in_a_message_is_passed_over(model_on: ModelOn) -> None:
+    step = message(
+        block(0, {"type": "text", "text": "He"}, {"type": "text_delta", "text": "llo."},
+              {"type": "citations_delta", "citation": {}}),
+        [{"type": "solar_flare"}],
+        block(1, {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+        usage={"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 9,
+               "cache_creation_input_tokens": 3},
+    )  # fmt: skip
+    reply = await heard(model_on, ANTHROPIC, step)
+
+    usage = Usage(input_tokens=100, output_tokens=9, cached_tokens=90)
+    assert reply == Reply(text="Hello.", usage=usage)
+
+
+async def test_arguments_that_come_with_the_start_of_a_call_count(model_on: ModelOn) -> None:
+    reply = await heard(model_on, ANTHROPIC, message(block(0, USE | {"input": {"path": "a"}})))
+
+    assert reply.calls == (tool_call("a", "read_file", path="a"),)
+
+
+@pytest.mark.parametrize(
+    ("details", "said"),
+    [
+        (None, "refusal"),
+        ({"type": "refusal", "category": "cyber"}, "cyber"),
+        ({"category": "cyber", "explanation": "It could do harm."}, "It could do harm."),
+    ],
+)
+async def test_a_refusal_is_told_in_words(
+    model_on: ModelOn, details: Part | None, said: str
+) -> None:
+    step = message(stop={"stop_reason": "refusal", "stop_details": details})
+    error = await failure(model_on, ANTHROPIC, step)
+
+    assert isinstance(error, ModelRefused)
+    assert str(error) == f"The model refuses to answer: {said}"
+
+
+async def test_a_window_that_leaves_no_room_for_an_answer_is_exceeded(model_on: ModelOn) -> None:
+    step = message(stop={"stop_reason": "model_context_window_exceeded"})
+
+    assert isinstance(await failure(model_on, ANTHROPIC, step), ContextExceeded)
+
+
+# ---- Gemini ----------------------------------------------------------------------------------
+
+
+def content(*parts: Part, **more: Any) -> Part:
+    return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
+
+
+async def test_calls_without_ids_are_given_some(model_on: ModelOn) -> None:
+    bash = {"functionCall": {"name": "bash", "args": {"command": "ls"}}}
+    step = stream(
+        content(bash, bash), content({"functionCall": {"name": "x"}}, finishReason="STOP")
+    )
+    reply = await heard(model_on, GEMINI, step)
+
+    assert [(c.name, c.arguments) for c in reply.calls] == [
+        ("bash", {"command": "ls"}),
+        ("bash", {"command": "ls"}),
+        ("x", {}),
+    ]
+    assert len({c.id for c in reply.calls} - {""}) == 3
+
+
+async def test_sealed_parts_go_back_apart_and_in_their_place(model_on: ModelOn) -> None:
+    step = stream(
+        content({"text": "Hm.", "thought": True}),
+        content({"text": "One "}, {"text": "two"}),
+        content({"text": " three", "thoughtSignature": "AAAA"}, {"text": " four"}),
+        content({"text": "Deep.", "thought": True, "thoughtSignature": "BBBB"}),
+        content({"functionCall": {"name": "read_file", "id": "a"}, "thoughtSignature": "CCCC"}),
+        content({"text": "", "thoughtSignature": "DDDD"}, finishReason="STOP"),
+    )
+    sent = await replayed(model_on, GEMINI, step)
+
+    assert sent["parts"] == [
+        {"text": "One two"},
+        {"text": " three", "thoughtSignature": "AAAA"},
+        {"text": " four"},
+        {"text": "Deep.", "thought": True, "thoughtSignature": "BBBB"},
+        {
+            "functionCall": {"id": "a", "name": "read_file", "args": {}},
+            "thoughtSignature": "CCCC",
+        },
+        {"text": "", "thoughtSignature": "DDDD"},
+    ]
+
+
+async def test_calls_that_an_older_model_did_not_seal_are_sealed_for_a_newer_one(
+    model_on: ModelOn,
+) -> None:
+    unsealed = {"functionCall": {"name": "read_file", "id": "a"}}
+    sent = await replayed(model_on, GEMINI, stream(content(unsealed, finishReason="STOP")))
+
+    assert sent["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "PROHIBITED_CONTENT"),
+        (content(finishReason="RECITATION"), "RECITATION"),
+        (content(finishReason="SPII", finishMessage="No names."), "SPII: No names."),
+    ],
+)
+async def test_what_google_withholds_is_refused(model_on: ModelOn, event: Part, said: str) -> None:
+    for step in (stream(event), Status(200, event)):
+        error = await failure(model_on, GEMINI, step)
+        assert isinstance(error, ModelRefused)
+        assert str(error) == f"The model refuses to answer: {said}"
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
+async def test_the_rest_of_a_call_it_could_not_write_is_not_taken_for_words(
+    model_on: ModelOn, reason: str
+) -> None:
+    step = stream(content({"text": "print(default_api.bash("}, finishReason=reason))
+    error = await failure(model_on, GEMINI, step)
+
+    assert isinstance(error, ModelGarbled)
+    assert reason in str(error)
+
+
+# ---- chat completions ------------------------------------------------------------------------
+
+
+def delta(**said: Any) -> Part:
+    return {"choices": [{"index": 0, "delta": said, "finish_reason": None}]}
+
+
+END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+CALL = delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "read_file"}}])
+
+
+@pytest.mark.parametrize(
+    ("deltas", "fields"),
+    [
+        ([{"reasoning_content": "Hm "}, {"reasoning_content": "so."}],
+         {"reasoning_content": "Hm so."}),
+        ([{"reasoning": "Hm "}, {"reasoning": "so."}], {}),
+        ([{"reasoning": "Hm ", "reasoning_content": "Hm "},
+          {"reasoning": "so.", "reasoning_content": "so."}],
+         {"reasoning_content": "Hm so."}),
+        ([{"reasoning": "Hm ", "reasoning_details":
+            [{"type": "reasoning.text", "text": "Hm ", "index": 0, "format": "x"}]},
+          {"reasoning": "so.", "reasoning_details":
+            [{"type": "reasoning.text", "text": "so.", "index": 0, "signature": "AAAA"},
+             {"type": "reasoning.encrypted", "data": "BBBB", "index": 1}]}],
+         {"reasoning_details": [
+             {"type": "reasoning.text", "text": "Hm so.", "index": 0, "format": "x",
+              "signature": "AAAA"},
+             {"type": "reasoning.encrypted", "data": "BBBB", "index": 1}]}),
+    ],
+)  # fmt: skip
+async def test_reasoning_is_shown_and_given_back_by_the_name_it_came_under(
+    model_on: ModelOn, deltas: list[Part], fields: Part
+) -> None:
+    step = stream(*(delta(**said) for said in deltas), CALL, END)
+    reply = await heard(model_on, OPENROUTER, step)
+    sent = await replayed(model_on, OPENROUTER, step)
+
+    assert reply.extra["thinking"] == "Hm so."
+    assert {name: value for name, value in sent.items() if "reasoning" in name} == fields
+
+
+async def test_a_refusal_in_its_own_field_is_a_refusal(model_on: ModelOn) -> None:
+    step = stream(delta(refusal="I cannot "), delta(refusal="do that."), END)
+    error = await failure(model_on, OPENAI, step)
+
+    assert isinstance(error, ModelRefused)
+    assert str(error) == "The model refuses to answer: I cannot do that."
+
+
+async def test_a_price_that_comes_with_the_reply_is_believed(model_on: ModelOn) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.00014}
+    step = stream(delta(content="Hi."), END, {"choices": [], "usage": usage})
+    reply = await heard(model_on, OPENROUTER, step)
+
+    assert reply.usage == Usage(input_tokens=5, output_tokens=2, usd=0.00014)
+
+
+LESSONS: list[tuple[str, Callable[[Part], bool], Part]] = [
+    (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead.",
+        lambda body: "max_tokens" in body,
+        {"max_completion_tokens": 9},
+    ),
+    (
+        "Function tools with reasoning_effort are not supported for gpt-6-sol in "
+        "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort "
+        "to 'none'.",
+        lambda body: "tools" in body and body.get("reasoning_effort") != "none",
+        {"reasoning_effort": "none"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "wrong", "right"), LESSONS, ids=["limit", "effort"])
+async def test_a_server_that_says_how_to_ask_is_asked_so(
+    model_on: ModelOn, said: str, wrong: Callable[[Part], bool], right: Part
+) -> None:
+    def answer(seen: Seen) -> Step:
+        return Status(400, said) if wrong(seen.body) else says("Hello.")
+
+    asked = Request(transcript=thread(), tools=(SPEC,), max_output_tokens=9)
+    async with ModelServer(answer) as server:
+        model = model_on(OPENAI, server)
+        replies = [await model.reply(asked) for _ in range(2)]
+
+    # Told once, and remembered.
+    assert [reply.text for reply in replies] == ["Hello.", "Hello."]
+    bodies = [seen.body for seen in server.requests]
+    assert [body | right == body for body in bodies] == [False, True, True]
+
+
+async def test_a_server_that_asks_for_the_same_again_is_not_asked_for_ever(
+    model_on: ModelOn,
+) -> None:
+    async with ModelServer(lambda _: Status(400, LESSONS[0][0])) as server:
+        with pytest.raises(ModelRefused):
+            await model_on(OPENAI, server).reply(request())
+
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        ({"type": "object", "properties": {}, "additionalProperties": False}, True),
+        ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, False),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            False,
+        ),
+    ],
+)
+async def test_a_schema_is_enforced_where_the_server_can(
+    model_on: ModelOn, schema: Part, strict: bool
+) -> None:
+    async with ModelServer([says("{}")]) as server:
+        await model_on(OPENAI, server).reply(Request(transcript=thread(), schema=schema))
+
+    form = server.requests[0].body["response_format"]["json_schema"]
+    assert (form["schema"], form["strict"]) == (schema, strict)

@@ -1,0 +1,138 @@
+"""Failure: a provider that fails is rested, another one answers, and nobody asks in vain."""
+
+import pytest
+
+from agiraph.domain.chat import Transcript
+from agiraph.domain.errors import ModelRefused, ModelUnavailable
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Reply, Request
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.circuit import FAILURES, REST_SECONDS, Circuit, Guarded
+from agiraph.providers.fallback import Fallback
+from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.registry import Keys, Registry
+from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
+from agiraph.testing.model_server import Status
+
+REQUEST = Request(transcript=Transcript())
+
+
+def _down(times: int) -> list[BaseException]:
+    return [ModelUnavailable("down") for _ in range(times)]
+
+
+async def test_a_provider_that_keeps_failing_is_left_alone_and_then_probed_once() -> None:
+    clock = ManualClock()
+    inner = ScriptedModel("x/y", [*_down(FAILURES), *_down(1), says("back"), says("on")])
+    model = Guarded(model=inner, circuit=Circuit("x", clock))
+    for _ in range(FAILURES):
+        with pytest.raises(ModelUnavailable, match=r"^down$"):
+            await model.reply(REQUEST)
+
+    with pytest.raises(ModelUnavailable, match="left alone for 30 s") as caught:
+        await model.reply(REQUEST)
+    assert (len(inner.requests), caught.value.retry_after) == (FAILURES, REST_SECONDS)
+
+    clock.advance(seconds=REST_SECONDS)
+    with pytest.raises(ModelUnavailable, match=r"^down$"):
+        await model.reply(REQUEST)  # the probe fails: it rests again
+    with pytest.raises(ModelUnavailable, match="left alone"):
+        await model.reply(REQUEST)
+    clock.advance(seconds=REST_SECONDS)
+    assert [(await model.reply(REQUEST)).text for _ in range(2)] == ["back", "on"]
+
+
+async def test_the_next_in_the_chain_answers_only_when_the_first_cannot() -> None:
+    first = ScriptedModel("a/1", [*_down(1), says("first")])
+    second = ScriptedModel("b/2", [says("second")])
+    chain = Fallback((first, second))
+    assert [(await chain.reply(REQUEST)).text for _ in range(2)] == ["second", "first"]
+    assert chain.name == "a/1, b/2"
+
+
+async def test_a_request_that_is_wrong_in_itself_is_not_passed_on() -> None:
+    second = ScriptedModel("b/2", [says("second")])
+    chain = Fallback((ScriptedModel("a/1", [ModelRefused("bad key")]), second))
+    with pytest.raises(ModelRefused, match="bad key"):
+        await chain.reply(REQUEST)
+    assert second.requests == []
+
+
+async def test_when_all_fail_it_says_what_each_said() -> None:
+    chain = Fallback((ScriptedModel("a/1", _down(1)), ScriptedModel("b/2", _down(1))))
+    with pytest.raises(ModelUnavailable, match=r"^a/1: down b/2: down$"):
+        await chain.reply(REQUEST)
+
+
+async def test_an_overloaded_provider_is_replaced_in_the_middle_of_a_run(world: World) -> None:
+    """529 from the first: the second goes on with the same thread, and is what the turn names."""
+    async with ModelServer(lambda seen: Status(529)) as broken:
+        script = [
+            says(call("write_file", path="a.md", content="x")),
+            says(call("finish", summary="ok")),
+        ]
+        async with ModelServer(script) as sound:
+            keys = Keys(
+                anthropic_key="k", anthropic_url=broken.anthropic_url,
+                openai_key="k", openai_url=sound.openai_url,
+            )  # fmt: skip
+            world._keys = keys
+            await world.restart()
+            founded = await world.found("Go on", model="anthropic/claude-x, openai/test")
+            await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    models = {t.model for t in await world.turns(goal.id) if t.role == "assistant"}
+    assert (goal.status, goal.result, models) == (NodeStatus.COMPLETED, "ok", {"openai/test"})
+    assert len(broken.requests) >= 2  # it was really asked first
+
+
+async def test_two_providers_work_in_one_run(world: World) -> None:
+    async with (
+        ModelServer([says(call("finish", summary="by anthropic"))]) as one,
+        ModelServer([says(call("finish", summary="by openai"))]) as two,
+    ):
+        world._keys = Keys(
+            anthropic_key="k", anthropic_url=one.anthropic_url,
+            openai_key="k", openai_url=two.openai_url,
+        )  # fmt: skip
+        await world.restart()
+        first = await world.found("One", model="anthropic/claude-x")
+        second = await world.found("Two", model="openai/test")
+        await world.settle()
+        [a] = await world.board(first.team.id)
+        [b] = await world.board(second.team.id)
+    assert (a.result, b.result) == ("by anthropic", "by openai")
+
+
+async def test_a_known_price_is_written_with_the_reply_and_an_unknown_one_is_not_guessed() -> None:
+    async with ModelServer([says("hello", input_tokens=1000, output_tokens=100)] * 2) as server:
+        clock = ManualClock()
+        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        prices = Prices({"openai/mine": Terms(input_usd=2.0, output_usd=10.0, window=5000)})
+        models = Catalogue(Registry(keys, clock), prices, clock)
+        replies: list[Reply] = [
+            await models.resolve(name).reply(Request(transcript=_hello()))
+            for name in ("openai/mine", "openai/nobody-knows")
+        ]
+        await models.close()
+    assert [(r.model, r.usage.usd) for r in replies] == [
+        ("openai/mine", 0.003),
+        ("openai/nobody-knows", None),
+    ]
+    assert (models.window("openai/mine, openai/gpt-5"), models.window("openai/gpt-5")) == (
+        5000,
+        400_000,
+    )
+
+
+def _hello() -> Transcript:
+    from datetime import UTC, datetime
+
+    from agiraph.domain.chat import Turn
+    from agiraph.domain.ids import ThreadId
+
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Transcript(
+        [Turn(thread_id=ThreadId("t_1"), seq=1, node_id=None, role="user", text="Hi", at=at)]
+    )

@@ -1,0 +1,401 @@
+"""Lines: connections are kept, shared, never mixed up, and dropped the moment nobody listens."""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import ContextExceeded, ModelRefused, ModelUnavailable
+from agiraph.providers import line as lines
+from agiraph.providers.http import Http
+from agiraph.providers.line import BUFFERED, SLICE, Body, LineError, Lines, split
+from agiraph.testing import ManualClock
+from tests.providers.raw import Caller, RawServer, answer, until
+
+MEBIBYTE = 2**20
+MANY = 200
+
+
+@pytest.fixture
+async def http(clock: ManualClock) -> AsyncIterator[Http]:
+    opened = Http(clock, stall_seconds=20)
+    yield opened
+    await opened.close()
+
+
+async def ask(http: Http, server: RawServer, body: Body = (b"{}",)) -> bytes:
+    async with http.post(server.url, headers={}, body=body) as response:
+        return b"".join([chunk async for chunk in response.chunks()])
+
+
+async def echo(caller: Caller) -> None:
+    """Answer every request with what it said and the number of its connection."""
+    while body := await caller.hear():
+        await caller.say(answer(body + b" on %d" % caller.number))
+
+
+# ---- one after the other ---------------------------------------------------------------------
+
+
+async def test_a_line_is_used_again(http: Http) -> None:
+    async with RawServer(echo).open() as server:
+        said = [await ask(http, server, (b"%d" % number,)) for number in range(5)]
+
+    assert said == [b"%d on 1" % number for number in range(5)]
+
+
+async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: Http) -> None:
+    async def once(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"bye", b"connection: close"))
+        await caller.until_gone()
+
+    async with RawServer(once).open() as server:
+        assert [await ask(http, server) for _ in range(3)] == [b"bye"] * 3
+
+    assert server.connections == 3
+
+
+async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: Http) -> None:
+    async def once(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"for now"))
+
+    async with RawServer(once).open() as server:
+        said: list[bytes] = []
+        for _ in range(3):
+            said.append(await ask(http, server))
+            [idle] = http._lines._idle[split(server.url)[0]]
+            await until(lambda: not idle.reusable)
+
+    assert (said, server.connections) == ([b"for now"] * 3, 3)
+
+
+async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
+    http: Http,
+) -> None:
+    """Whoever has heard enough goes on at once; the line's last bytes are still read."""
+    gate = asyncio.Event()
+
+    async def slow_end(caller: Caller) -> None:
+        while await caller.hear():
+            await caller.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nall\r\n")
+            await gate.wait()
+            await caller.say(b"0\r\n\r\n")
+
+    async with RawServer(slow_end).open() as server:
+        for _ in range(2):
+            gate.clear()
+            async with http.post(server.url, headers={}, body=(b"{}",)) as response:
+                async for chunk in response.chunks():
+                    assert chunk == b"all"
+                    break
+            gate.set()
+            await until(lambda: bool(http._lines._idle[split(server.url)[0]]))
+
+    assert server.connections == 1
+
+
+async def test_what_comes_behind_an_answer_does_not_get_into_the_next(http: Http) -> None:
+    async def chatter(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"one") + answer(b"unasked"))
+        await echo(caller)
+
+    async with RawServer(chatter).open() as server:
+        assert await ask(http, server) == b"one"
+        second = await ask(http, server, (b"two",))
+
+    assert second in (b"two on 1", b"one")  # on the same line, or on a new one
+    assert b"unasked" not in second
+
+
+# ---- forms of answers ------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"transfer-encoding: chunked\r\n"
+FORMS = {
+    "with its length": answer(b"hello"),
+    "chunked": HEAD + CHUNKED + b"\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+    "chunked, with all there is": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
+    b"00002;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n",
+    "to the end": HEAD + b"\r\nhello",
+    "to the end, with all there is": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
+    "announced": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
+    "announced twice": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"hello"),
+}
+
+
+@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+async def test_an_answer_is_read_in_every_form(http: Http, form: bytes, torn: bool) -> None:
+    async def say(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(*([form[n : n + 1] for n in range(len(form))] if torn else [form]))
+
+    async with RawServer(say).open() as server:
+        assert await ask(http, server) == b"hello"
+
+
+BROKEN = {
+    "before it begins": b"",
+    "in its head": b"HTTP/1.1 200 OK\r\ncontent-le",
+    "in its length": HEAD + b"content-length: 9\r\n\r\nhello",
+    "in its chunks": HEAD + CHUNKED + b"\r\n5\r\nhel",
+    "between its chunks": HEAD + CHUNKED + b"\r\n5\r\nhello\r\n",
+    "after an announcement": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "with what is no HTTP": b"220 mail.example ESMTP\r\n",
+    "with a wrong chunk": HEAD + CHUNKED + b"\r\nxyz\r\nhello\r\n",
+    "with too many headers": HEAD + b"".join(b"x-%d: %b\r\n" % (n, b"y" * 999) for n in range(99)),
+}
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN.keys())
+async def test_an_answer_that_breaks_off_is_none(http: Http, said: bytes) -> None:
+    async def say(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(said)
+
+    async with RawServer(say).open() as server:
+        with pytest.raises(ModelUnavailable, match=r"^Cannot reach 127\.0\.0\.1:\d+: "):
+            await ask(http, server)
+
+
+# ---- much ------------------------------------------------------------------------------------
+
+
+async def test_a_long_request_goes_out_in_slices_while_others_get_their_turn() -> None:
+    """A reader that is slow makes the sender wait, not the process grow."""
+    heard: list[bytes] = []
+
+    async def slowly(caller: Caller) -> None:
+        heard.append(await caller.hear(at_once=4096))
+        await caller.say(answer(b"read"))
+
+    body = (b"a" * 3, bytearray(b"b" * (6 * MEBIBYTE + 1)), b"c" * MEBIBYTE)
+    pool = Lines(20)
+    async with RawServer(slowly).open() as server:
+        host, path, _ = split(server.url)
+        connection = await pool.take(host)
+        length = sum(len(piece) for piece in body)
+        head = f"POST {path} HTTP/1.1\r\ncontent-length: {length}\r\n\r\n".encode()
+        asking = asyncio.create_task(connection.ask(head, body))
+        waiting: list[int] = []
+        while not asking.done():
+            waiting.append(connection._transport.get_write_buffer_size())
+            await asyncio.sleep(0)
+        await asking
+        pool.give_back(host, connection, heard=True)
+        await pool.close()
+
+    assert heard == [b"".join(body)]
+    assert max(waiting) <= 4 * SLICE
+    assert len(waiting) > length // (8 * SLICE)  # so often somebody else could have worked
+
+
+async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
+    piece = b"x" * 65_536
+
+    async def gush(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(HEAD + CHUNKED + b"\r\n")
+        await caller.say(*[b"10000\r\n" + piece + b"\r\n"] * 256, b"0\r\n\r\n")
+
+    pool = Lines(20)
+    async with RawServer(gush).open() as server:
+        host, path, _ = split(server.url)
+        connection = await pool.take(host)
+        await connection.ask(
+            f"POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n".encode(), (b"{}",)
+        )
+        most = total = 0
+        async for chunk in connection.chunks():
+            total += len(chunk)
+            for _ in range(20):  # whoever reads has other things to do as well
+                await asyncio.sleep(0)
+                most = max(most, connection._buffered)
+        reusable = connection.reusable
+        pool.give_back(host, connection, heard=True)
+        await pool.close()
+
+    assert (total, reusable) == (256 * 65_536, True)
+    assert most <= BUFFERED + 4 * 65_536
+
+
+async def test_a_server_that_has_heard_enough_is_listened_to(http: Http) -> None:
+    async def impatient(caller: Caller) -> None:
+        await caller.reader.readuntil(b"\r\n\r\n")
+        await caller.say(answer(b"Too much.", status=b"413 Payload Too Large"))
+        await caller.until_gone()
+
+    async with RawServer(impatient).open() as server:
+        with pytest.raises(ContextExceeded, match="answered 413: Too much"):
+            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+        with pytest.raises(ContextExceeded):
+            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+
+    assert server.connections == 2  # half a request is on the first
+
+
+async def test_two_hundred_requests_at_once_get_their_own_answers(http: Http) -> None:
+    waiting = 0
+    everybody = asyncio.Event()
+
+    async def together(caller: Caller) -> None:
+        nonlocal waiting
+        while body := await caller.hear():
+            waiting += 1
+            if waiting == MANY:
+                everybody.set()
+            await everybody.wait()
+            await caller.say(answer(body))
+
+    async with RawServer(together).open() as server:
+        for _ in range(2):
+            waiting = 0
+            everybody.clear()
+            bodies = [b"%d" % number for number in range(MANY)]
+            said = await asyncio.gather(*(ask(http, server, (body,)) for body in bodies))
+            assert said == bodies
+
+    assert server.connections == MANY
+
+
+# ---- nobody listens any more -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said", [b"", HEAD, HEAD + CHUNKED + b"\r\n5\r\nhello\r\n"], ids=["asked", "head", "body"]
+)
+async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(http: Http, said: bytes) -> None:
+    gone, told = asyncio.Event(), asyncio.Event()
+
+    async def go_on(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(said)
+        told.set()
+        await caller.until_gone()
+        gone.set()
+
+    async with RawServer(go_on).open() as server:
+        asking = asyncio.create_task(ask(http, server))
+        await told.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await gone.wait()
+        assert http._lines._idle[split(server.url)[0]] == []
+
+
+async def test_a_long_request_that_is_cancelled_hangs_up_at_once(http: Http) -> None:
+    gone = asyncio.Event()
+
+    async def deaf(caller: Caller) -> None:
+        await caller.reader.readuntil(b"\r\n\r\n")
+        asking.cancel()
+        await caller.until_gone()
+        gone.set()
+
+    async with RawServer(deaf).open() as server:
+        asking = asyncio.create_task(ask(http, server, (b"x" * 64 * MEBIBYTE,)))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await gone.wait()
+
+
+async def test_a_server_that_is_silent_is_given_up(clock: ManualClock) -> None:
+    async def silent(caller: Caller) -> None:
+        await caller.until_gone()
+
+    impatient = Http(clock, stall_seconds=0.05)
+    async with RawServer(silent).open() as server:
+        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+            await ask(impatient, server)
+        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+            await ask(impatient, server, (b"x" * 32 * MEBIBYTE,))
+    await impatient.close()
+
+
+# ---- TLS -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that only who has it can trust, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        " -subj /CN=agiraph-test -addext subjectAltName=IP:127.0.0.1"
+        " -keyout key.pem -out cert.pem"
+    )
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def server_tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    return context
+
+
+@pytest.fixture(autouse=True)
+def trust() -> Iterator[None]:
+    """Whom to trust is read once in a process; here, once in a test."""
+    lines._trust.cache_clear()
+    yield
+    lines._trust.cache_clear()
+
+
+async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
+    http: Http,
+    certificate: Path,
+    server_tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    async with RawServer(echo).open(server_tls) as server:
+        said = [await ask(http, server, (b"x" * MEBIBYTE,)) for _ in range(2)]
+
+    assert said == [b"x" * MEBIBYTE + b" on 1"] * 2
+
+
+async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
+    http: Http, server_tls: ssl.SSLContext
+) -> None:
+    heard: list[bytes] = []
+
+    async def listen(caller: Caller) -> None:
+        heard.append(await caller.hear())
+
+    async with RawServer(listen).open(server_tls) as server:
+        with pytest.raises(ModelRefused) as caught:
+            await ask(http, server)
+
+    host = server.url.removeprefix("https://").removesuffix("/v1")
+    assert str(caught.value) == (
+        f"{host} shows a certificate that is not trusted (self-signed certificate). If it is your "
+        "own, set SSL_CERT_FILE to a file with it."
+    )
+    assert b"".join(heard) == b""
+
+
+async def test_a_server_that_does_not_speak_tls_may_be_tried_again(http: Http) -> None:
+    async def plain(caller: Caller) -> None:
+        await caller.reader.read(1)
+        await caller.say(answer(b"in the open"))
+
+    async with RawServer(plain).open() as server:
+        server.url = server.url.replace("http://", "https://")
+        with pytest.raises(ModelUnavailable, match="Cannot reach"):
+            await ask(http, server)
+
+
+async def test_a_line_error_says_what_happened() -> None:
+    pool = Lines(20)
+    with pytest.raises(LineError, match="Connect call failed"):
+        await pool.take(split("http://127.0.0.1:1/")[0])

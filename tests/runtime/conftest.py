@@ -1,0 +1,14 @@
+"""What the runtime's tests share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.testing import World
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[World]:
+    async with World(tmp_path / "home") as world:
+        yield world

@@ -1,0 +1,260 @@
+"""Every call gets one answer: good ones, bad ones, and those that a crash cut off."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.store.tx import Tx
+from agiraph.testing import Call, PowerCut, World, call, says
+from agiraph.tools.base import Effect, Tool, tool
+from agiraph.tools.context import RunContext
+from tests.tools.made import Told, folder, made, refused
+
+FINISH = says(call("finish", summary="done"))
+IN_DOUBT = (
+    "The runtime was cut off while this call was under way. It may or may not have happened. "
+    "Find out before you make it again."
+)
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+WorldWith = Callable[..., AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def world_with(tmp_path: Path, database_url: str) -> WorldWith:
+    """A world with tools of the test's own."""
+
+    @asynccontextmanager
+    async def open_world(*tools: Tool) -> AsyncIterator[World]:
+        async with World(tmp_path / "home", database_url=database_url, tools=tools) as world:
+            yield world
+
+    return open_world
+
+
+async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> None:
+    goal, told = await made(
+        world,
+        call("write_file", path="a.md", content="x"),
+        call("fly", to="the moon"),
+        Call("write_file", raw='{"path": "b.md", "content'),
+        call("write_file", path="b.md"),
+        call("write_file", path="b.md", content=5),
+        call("write_file", path="b.md", content="x", mode="w"),
+        Call("write_file", {"path": "c.md", "content": "y"}),
+    )
+
+    usage = "It takes: path, content."
+    tools = "ask_human, bash, check_messages, checkpoint, edit_file, finish, list_files, "
+    assert told == [
+        Told("Wrote a.md (1 bytes)."),
+        refused(
+            f"There is no tool called 'fly'. Your tools: {tools}read_file, send_message, "
+            "write_file."
+        ),
+        refused(
+            "The arguments of write_file were not a JSON object but: "
+            f"""'{{"path": "b.md", "content'. {usage}"""
+        ),
+        refused(f"write_file: 'content' is missing. {usage}"),
+        refused(f"write_file: 'content' is wrong (Input should be a valid string). {usage}"),
+        refused(f"write_file: there is no argument 'mode'. {usage}"),
+        Told("Wrote c.md (1 bytes)."),
+    ]
+    assert world.published(goal) == {"a.md": "x", "c.md": "y"}
+
+
+async def test_calls_with_the_same_id_get_an_answer_each(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(*(Call("checkpoint", {"summary": f"{n}"}, id="same") for n in range(3))),
+        says(Call("bash", {"command": "echo hello"}, id="same")),
+        says(Call("bash", {"command": "echo again"}, id="../../same")),
+        FINISH,
+    )
+    founded = await world.found("Repeat yourself")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    turns = await world.turns(goal.id)
+    made_ids = [c.id for t in turns for c in t.calls]
+    answered = [(t.ref, t.text) for t in turns if t.role == "tool"]
+    assert len(set(made_ids)) == len(made_ids) == 6
+    assert [ref for ref, _ in answered] == made_ids
+    assert [text for _, text in answered] == [
+        "Noted.",
+        "Noted.",
+        "Noted.",
+        "[exit code 0]\nhello",
+        "[exit code 0]\nagain",
+        "Published: no files.",
+    ]
+    assert goal.checkpoint == "2"
+    assert len(ada.requests) == 4
+
+
+async def test_of_two_hundred_calls_in_a_reply_thirty_two_are_made(world: World) -> None:
+    calls = [call("checkpoint", summary=f"{n}") for n in range(200)]
+    goal, told = await made(world, *calls)
+
+    over = refused("Not made: at most 32 calls a turn. Make it again.")
+    assert told == [Told("Noted.")] * 32 + [over] * 168
+    assert goal.checkpoint == "31"
+
+
+async def test_calls_after_a_question_are_made_before_the_work_waits(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(
+            call("ask_human", question="Which?"),
+            call("write_file", path="a.md", content="x"),
+            call("ask_human", question="When?"),
+        ),
+        FINISH,
+    )
+    founded = await world.found("Ask and go on")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (
+        NodeStatus.WAITING,
+        "asked the human: Which?; asked the human: When?",
+    )
+    assert (folder(world, goal) / "scratch" / "a.md").read_text() == "x"
+    for question in await world.questions(founded.team.id):
+        await world.answer(question, f"{question.text} Now.")
+    await world.settle()
+    answers = {t.ref: t.text for t in ada.requests[-1].turns if t.role == "tool"}
+    assert answers == {
+        "call_1": "Which? Now.",
+        "call_2": "Wrote a.md (1 bytes).",
+        "call_3": "When? Now.",
+    }
+
+
+async def test_an_answer_that_comes_while_other_calls_run_is_not_missed(
+    world_with: WorldWith,
+) -> None:
+    @tool(effect="repeatable")
+    async def dawdle(ctx: RunContext) -> Answer:
+        """Take so long that the person answers meanwhile."""
+        [question] = await world.questions(ctx.team.id)
+        await world.answer(question, "This one.")
+        return Done("Done dawdling.")
+
+    async with world_with(dawdle) as world:
+        ada = world.script(
+            "ada", says(call("ask_human", question="Which?"), call("dawdle")), FINISH
+        )
+        founded = await world.found("Ask and dawdle")
+        await world.settle()
+
+        [goal] = await world.board(founded.team.id)
+        answers = {t.ref: t.text for t in ada.requests[-1].turns if t.role == "tool"}
+        assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "done")
+        assert answers == {"call_1": "This one.", "call_2": "Done dawdling."}
+
+
+@on_sqlite
+@pytest.mark.parametrize("error", [Refused("Not like this."), Misconfigured("No key is set.")])
+async def test_what_a_tool_refuses_is_told_to_the_model(
+    world_with: WorldWith, error: Exception
+) -> None:
+    @tool(effect="repeatable")
+    async def refuse(ctx: RunContext) -> Answer:
+        """Refuse."""
+        raise error
+
+    async with world_with(refuse) as world:
+        goal, told = await made(world, call("refuse"))
+
+        assert (told, goal.result) == ([refused(str(error))], "done")
+
+
+@on_sqlite
+async def test_a_tool_that_breaks_ends_the_work_with_what_it_said(world_with: WorldWith) -> None:
+    @tool(effect="repeatable")
+    async def stumble(ctx: RunContext) -> Answer:
+        """Stumble."""
+        raise ZeroDivisionError("stumbled")
+
+    async with world_with(stumble) as world:
+        world.script("ada", says(call("stumble")))
+        founded = await world.found("Stumble")
+        await world.settle()
+
+        [goal] = await world.board(founded.team.id)
+        [told] = await world.inbox()
+        assert (goal.status, goal.stop_reason) == (NodeStatus.FAILED, StopReason.BROKEN)
+        assert (told.kind, told.text) == ("failure", "ZeroDivisionError: stumbled")
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("effect", "answer", "times"),
+    [("repeatable", "Tried 2 times.", 2), ("once", IN_DOUBT, 1)],
+)
+async def test_a_call_that_a_crash_cut_off_is_repeated_or_owned_up_to(
+    world_with: WorldWith, effect: Effect, answer: str, times: int
+) -> None:
+    tried: list[str] = []
+
+    @tool(effect=effect)
+    async def attempt(ctx: RunContext) -> Answer:
+        """Try."""
+        tried.append(ctx.calling)
+        if len(tried) == 1:
+            raise PowerCut
+        return Done(f"Tried {len(tried)} times.")
+
+    async with world_with(attempt) as world:
+        ada = world.script(
+            "ada",
+            says(
+                call("checkpoint", summary="before"),
+                call("attempt"),
+                call("write_file", path="after.md", content="x"),
+            ),
+            FINISH,
+        )
+        founded = await world.found("Try")
+        await world.settle()
+        await world.restart()
+        await world.settle()
+
+        [goal] = await world.board(founded.team.id)
+        answers = [t.text for t in ada.requests[-1].turns if t.role == "tool"]
+        assert answers == ["Noted.", answer, "Wrote after.md (1 bytes)."]
+        assert (len(tried), len(ada.requests), goal.attempt) == (times, 2, 2)
+        noted = [e for e in await world.events(goal.team_id) if e.type == "node.checkpoint"]
+        assert len(noted) == 1
+
+
+@on_sqlite
+async def test_a_transaction_that_a_crash_cut_off_never_happened(world_with: WorldWith) -> None:
+    tried: list[int] = []
+
+    @tool(effect="transaction")
+    def note(tx: Tx, ctx: RunContext) -> Answer:
+        """Note something."""
+        tx.emit(ctx.team.id, "node.checkpoint", node_id=ctx.node.id, summary="noted")
+        tried.append(1)
+        if len(tried) == 1:
+            raise PowerCut
+        return Done("Noted.")
+
+    async with world_with(note) as world:
+        world.script("ada", says(call("note")), FINISH)
+        founded = await world.found("Note")
+        await world.settle()
+        await world.restart()
+        await world.settle()
+
+        events = await world.events(founded.team.id)
+        assert len(tried) == 2
+        assert len([e for e in events if e.type == "node.checkpoint"]) == 1
+        assert (await world.board(founded.team.id))[0].result == "done"

@@ -1,0 +1,220 @@
+"""Workers are killed and hang, the database goes down, and every piece of work is done once."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from agiraph.app import open_store
+from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.events import Event
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import NodeStatus
+from agiraph.services import journal, mail, teams
+from agiraph.services.teams import Founded
+from agiraph.store import events, messages, nodes, spend, threads
+from agiraph.store.database import Store
+from tests.conftest import Server
+from tests.runtime.worker import Worker
+
+Act = Literal["kill", "hang", "restart"]
+ENDS = {"node.completed", "node.failed", "node.cancelled", "node.waiting", "node.assigned"}
+
+
+@dataclass(slots=True)
+class Chaos:
+    """Three workers, many agents, and somebody who means them harm."""
+
+    url: str
+    store: Store
+    postgres: Server
+    home: Path
+    chance: random.Random
+    agents: int
+    messages: int
+    acts: list[Act]
+    workers: list[Worker] = field(default_factory=list[Worker])
+    staff: list[Founded] = field(default_factory=list[Founded])
+
+    @property
+    def ledger(self) -> Path:
+        return self.home.parent / "ledger"
+
+    async def insist(self, act: Callable[[], Awaitable[object]]) -> object:
+        """As any client does: the same again, under the same key, until it is heard."""
+        while True:
+            with contextlib.suppress(StoreUnavailable):
+                return await act()
+            await asyncio.sleep(0.1)
+
+    async def hire(self) -> None:
+        for number in range(self.agents):
+            founded = await self.store.write(
+                teams.found,
+                goal=f"Agent {number}",
+                model="scripted/ada",
+                mode="infinite",
+                start=False,
+            )
+            self.staff.append(founded)
+        self.workers = [await self._worker() for _ in range(3)]
+
+    async def _worker(self) -> Worker:
+        worker = await Worker.start(self.home, self.url, self.ledger, "--slow")
+        worker.listening = asyncio.create_task(worker.listen())
+        return worker
+
+    async def talk(self) -> None:
+        """Every agent is given its pieces of work, at some time or other."""
+        said = [(agent, n) for agent in self.staff for n in range(self.messages)]
+        self.chance.shuffle(said)
+        for agent, number in said:
+            text = f"piece {number} of {agent.team.goal}, notes: {self.chance.randrange(1, 4)}"
+            await self.insist(
+                lambda agent=agent, number=number, text=text: self.store.write(
+                    mail.send,
+                    team_id=agent.team.id,
+                    sender=HUMAN,
+                    recipient=agent.coordinator.id,
+                    text=text,
+                    client_id=f"{number}",
+                )
+            )
+            await asyncio.sleep(2 * len(self.acts) / len(said))
+
+    async def harm(self) -> None:
+        for act in self.acts:
+            await asyncio.sleep(self.chance.uniform(0.5, 1.5))
+            place = self.chance.randrange(len(self.workers))
+            match act:
+                case "kill":
+                    self.workers[place].process.kill()
+                    self.workers[place] = await self._worker()
+                case "hang":
+                    self.workers[place].freeze()
+                    await asyncio.sleep(5)  # longer than its peers wait for a heartbeat
+                    self.workers[place].thaw()
+                case _:
+                    await asyncio.to_thread(self.postgres.stop, "immediate")
+                    await asyncio.to_thread(self.postgres.start)
+
+    async def settle(self, seconds: float) -> None:
+        """Until nothing is left to do, with a person who answers whoever was cut off too often."""
+        async with asyncio.timeout(seconds):
+            while await self.insist(lambda: self.store.read(nodes.agents_with_work)):
+                for founded in self.staff:
+                    for asked in await self.store.read(messages.open_questions, founded.team.id):
+                        await self.store.write(journal.answer_question, asked.id, "Try again.")
+                await asyncio.sleep(0.1)
+
+    async def end(self) -> None:
+        for worker in self.workers:
+            worker.process.kill()
+            await worker.process.wait()
+        await self.store.close()
+
+
+async def check(chaos: Chaos, founded: Founded) -> tuple[int, int]:
+    """What must hold of every agent; how often it was claimed and how many replies it has."""
+    read = chaos.store.read
+    board = await read(nodes.board, founded.team.id)
+    told = await read(events.after, founded.team.id, 0, limit=100_000)
+    where = founded.team.goal
+    assert {n.status for n in board} == {NodeStatus.COMPLETED}, where
+    assert [e.seq for e in told] == list(range(1, len(told) + 1)), where
+    ends = [e.data["node_id"] for e in told if e.type == "node.completed"]
+    assert sorted(ends) == sorted(n.id for n in board), where
+    one_at_a_time(told)
+    heard: list[str] = []
+    replies = 0
+    for thread in await read(threads.of_agent, founded.coordinator.id):
+        turns = await read(threads.turns, thread.id)
+        heard += [t.text for t in turns if t.role == "user"]
+        replies += sum(t.role == "assistant" for t in turns)
+        assert [t.seq for t in turns] == list(range(1, len(turns) + 1)), where
+        answered = Counter(t.ref for t in turns if t.role == "tool")
+        assert answered == Counter(c.id for t in turns for c in t.calls), where
+    for number in range(chaos.messages):
+        assert sum(f"piece {number} of" in text for text in heard) == 1, (where, number)
+    claims = sum(e.type == "node.started" for e in told)
+    return claims - len(board), replies
+
+
+def one_at_a_time(told: list[Event]) -> None:
+    """A node starts when no other of this agent runs; a second start is a takeover of the same."""
+    running = None
+    for event in told:
+        node = event.data.get("node_id")
+        if event.type == "node.started":
+            assert running in (None, node), event
+            running = node
+        elif event.type in ENDS and node == running:
+            running = None
+
+
+async def run(chaos: Chaos, *, patience: float) -> str:
+    begun = time.monotonic()
+    await chaos.hire()
+    try:
+        await asyncio.gather(chaos.talk(), chaos.harm())
+        await chaos.settle(patience)
+        takeovers = replies = 0
+        for founded in chaos.staff:
+            more, said = await check(chaos, founded)
+            takeovers, replies = takeovers + more, replies + said
+        asked = len(chaos.ledger.read_text().splitlines())
+        spent = [s for f in chaos.staff for s in await chaos.store.read(spend.of_team, f.team.id)]
+        paid = sum(s.calls + s.lost for s in spent)
+    finally:
+        await chaos.end()
+    cut_off = chaos.agents * chaos.acts.count("restart")
+    assert replies <= asked <= replies + takeovers + cut_off
+    assert paid + cut_off >= asked
+    return (
+        f"chaos: {dict(Counter(chaos.acts))} over {chaos.agents} agents, {replies} replies,"
+        f" {takeovers} takeovers, {asked - replies} calls repeated,"
+        f" {time.monotonic() - begun:.0f} s"
+    )
+
+
+async def begin(
+    tmp_path: Path, postgres: Server, *, seed: int, agents: int, messages: int, acts: list[Act]
+) -> Chaos:
+    url = postgres.fresh()
+    return Chaos(
+        url=url,
+        store=await open_store(url, SystemClock()),
+        postgres=postgres,
+        home=tmp_path / "home",
+        chance=random.Random(seed),
+        agents=agents,
+        messages=messages,
+        acts=acts,
+    )
+
+
+async def test_whatever_happens_to_the_processes_all_work_is_done_once(
+    tmp_path: Path, postgres: Server, sweep_log: list[str]
+) -> None:
+    acts: list[Act] = ["kill", "hang", "kill", "kill", "restart", "kill"]
+    chaos = await begin(tmp_path, postgres, seed=4711, agents=20, messages=3, acts=acts)
+    sweep_log.append(await run(chaos, patience=40))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_happens_for_minutes_all_work_is_done_once(
+    tmp_path: Path, postgres: Server, sweep_log: list[str], seed: int
+) -> None:
+    acts = random.Random(seed).choices(["kill", "hang", "restart"], [12, 4, 3], k=50)
+    chaos = await begin(tmp_path, postgres, seed=seed, agents=40, messages=15, acts=acts)
+    sweep_log.append(await run(chaos, patience=120))

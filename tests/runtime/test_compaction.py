@@ -1,0 +1,106 @@
+"""Compaction: what is sent stays to the byte until the cut, and after it; overflow is survived."""
+
+from itertools import pairwise
+from pathlib import Path
+
+from agiraph.domain.work import Budget, NodeStatus
+from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.registry import Keys
+from agiraph.store import spend
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Step, context_overflow
+from agiraph.testing.script import Seen
+
+WINDOW = 7_000
+
+
+def note_taker(turns: int):
+    """Takes a note a turn; does as it is told when the thread is shortened."""
+
+    def script(seen: Seen) -> Step:
+        tokens = {"input_tokens": len(seen.raw) // 4}
+        last = seen.messages[-1].text
+        if "will soon be replaced by a summary" in last:
+            return says(call("write_file", path="notes.md", content="as far as I got"), **tokens)
+        if "Summarise this thread" in last:
+            return says("I took notes and will take more.", **tokens)
+        if seen.index >= turns:
+            return says(call("finish", summary="enough"), **tokens)
+        return says(call("checkpoint", summary=f"note {seen.index} " + "x" * 400), **tokens)
+
+    return script
+
+
+async def test_the_prefix_is_stable_before_and_after_a_cut(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with ModelServer(note_taker(50)) as server:
+        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        prices = Prices({"openai/test": Terms(window=WINDOW)})
+        async with World(
+            tmp_path / "home", database_url=database_url, keys=keys, prices=prices
+        ) as world:
+            founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            cuts = [t.seq for t in await world.turns(goal.id) if t.extra.get("cut")]
+            bill = await world.store.read(spend.of_team, founded.team.id)
+        sent = [seen.raw for seen in server.requests]
+
+    assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "enough")
+    assert server.refused == []
+    # The last request of a stretch, the summary, has no tools; apart from those nothing changes.
+    worked = [raw for raw in sent if b'"tools"' in raw]
+    breaks = sum(not later.startswith(earlier[:-2]) for earlier, later in pairwise(worked))
+    assert (len(cuts) >= 2, breaks) == (True, len(cuts))
+    opening = worked[0][: worked[0].index(b'"messages":[')]
+    assert all(raw.startswith(opening) for raw in worked)
+    assert {(line.purpose, line.calls) for line in bill} == {
+        ("work", len(sent) - 2 * len(cuts)),
+        ("compaction", 2 * len(cuts)),
+    }
+
+
+async def test_a_server_that_says_too_long_gets_the_thread_cut_and_the_work_goes_on(
+    tmp_path: Path, database_url: str
+) -> None:
+    script = [
+        says(call("write_file", path="a.md", content="x" * 2000)),
+        says(call("read_file", path="a.md")),
+        context_overflow(),
+        says(call("finish", summary="done all the same")),
+    ]
+    async with ModelServer(script) as server:
+        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            founded = await world.found("Read", model="openai/test")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+        [shown] = server.requests[-1].messages
+    assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "done all the same")
+    assert "write_file(a.md) → Wrote a.md (2000 bytes)." in shown.text
+    assert "- a.md (2000 bytes)" in shown.text
+
+
+async def test_a_thread_that_stays_too_long_parks_with_a_reason_and_goes_on_when_told(
+    tmp_path: Path, database_url: str
+) -> None:
+    script = [
+        says(call("write_file", path="a.md", content="x")),
+        context_overflow(),
+        context_overflow(),
+        says(call("finish", summary="fits now")),
+    ]
+    async with ModelServer(script) as server:
+        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            founded = await world.found("Read", model="openai/test")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            [question] = await world.questions(founded.team.id)
+            assert goal.status is NodeStatus.WAITING
+            assert question.text.startswith("I cannot go on: ")
+            await world.answer(question, "Try again, the window is larger now.")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "fits now")

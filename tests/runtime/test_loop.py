@@ -1,0 +1,337 @@
+"""The loop: from a node to an outcome, whatever the model, the mail and the people do."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from agiraph.domain.errors import (
+    Misconfigured,
+    ModelGarbled,
+    ModelRefused,
+    ModelUnavailable,
+)
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.people import Team
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.services import teams, work
+from agiraph.store import spend
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Aftermath
+from agiraph.testing import PowerCut, Says, World, call, says
+from tests.thinking import ThinkingModel
+from tests.tools.made import folder
+
+FINISH = says(call("finish", summary="done"))
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def upcoming(world: World, type: EventType) -> asyncio.Future[Event]:
+    """The next event of this type, when it comes."""
+    found: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+
+    def look(aftermath: Aftermath) -> None:
+        for event in aftermath.events:
+            if event.type == type and not found.done():
+                found.set_result(event)
+
+    world.store.subscribe(look)
+    return found
+
+
+# ---- a plain run ---------------------------------------------------------------------------
+
+
+async def test_every_step_is_written_in_order_and_told_as_it_happens(world: World) -> None:
+    world.script("ada", says("First.", call("write_file", path="a.md", content="x")), FINISH)
+    founded = await world.found("Write a file")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    turns = await world.turns(goal.id)
+    events = await world.events(founded.team.id)
+    assert [(t.role, t.ref, t.text) for t in turns if t.role != "intent"][1:] == [
+        ("user", "assignment", "Write a file"),
+        ("assistant", None, "First."),
+        ("tool", "call_1", "Wrote a.md (1 bytes)."),
+        ("assistant", None, ""),
+        ("tool", "call_2", "Published: a.md."),
+    ]
+    assert [t.seq for t in turns] == list(range(1, len(turns) + 1))
+    assert [e.seq for e in events] == list(range(1, len(events) + 1))
+    assert [e.type for e in events] == [
+        "team.created",
+        "agent.hired",
+        "node.created",
+        "node.assigned",
+        "thread.opened",
+        "node.started",
+        "turn.added",
+        "tool.result",
+        "turn.added",
+        "tool.result",
+        "node.completed",
+        "message.sent",
+        "team.completed",
+    ]
+    assert (goal.attempt, goal.crashes, goal.owner) == (1, 0, None)
+
+
+# ---- models that fail ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelRefused("No such model."),
+        ModelGarbled("That is not JSON."),
+        Misconfigured("No key is set."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_what_only_a_person_can_help_with_is_put_before_one(
+    world: World, error: Exception
+) -> None:
+    ada = world.script("ada", says(call("checkpoint", summary="half")), error, FINISH)
+    founded = await world.found("Try")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [question] = await world.questions(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (NodeStatus.WAITING, str(error))
+    assert question.text == f"I cannot go on: {error} Tell me when I should try again."
+
+    await world.answer(question, "It is repaired.")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result, ada.heard) == (
+        NodeStatus.COMPLETED,
+        "done",
+        "It is repaired.",
+    )
+
+
+async def test_a_bug_of_ours_ends_the_work_with_what_it_said(world: World) -> None:
+    world.script("ada", ZeroDivisionError("a bug"))
+    founded = await world.found("Try")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [told] = await world.inbox()
+    assert (goal.status, goal.stop_reason) == (NodeStatus.FAILED, StopReason.BROKEN)
+    assert (told.kind, told.text) == ("failure", "ZeroDivisionError: a bug")
+
+
+async def test_a_model_that_is_away_parks_the_work_until_it_is_back(world: World) -> None:
+    away = ModelUnavailable("Overloaded.")
+    ada = world.script("ada", says(call("checkpoint", summary="half")), away, away, FINISH)
+    founded = await world.found("Be patient")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.waiting_reason) == (
+        NodeStatus.WAITING,
+        "the model cannot be reached: Overloaded. Trying again by itself.",
+    )
+    parked_again = upcoming(world, "node.waiting")
+    world.clock.advance(seconds=30)
+    await parked_again
+
+    done = upcoming(world, "node.completed")
+    world.clock.advance(seconds=30)
+    await done
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result, goal.attempt) == (NodeStatus.COMPLETED, "done", 1)
+    assert [len(asked.turns) for asked in ada.requests] == [1, 3, 3, 3]
+
+
+async def test_a_server_that_says_when_is_asked_no_earlier_even_after_a_restart(
+    world: World,
+) -> None:
+    ada = world.script("ada", ModelUnavailable("Slow down.", retry_after=7200), FINISH)
+    founded = await world.found("Wait two hours")
+    await world.settle()
+
+    world.clock.advance(seconds=7199)
+    await world.restart()
+    await world.settle()
+    assert len(ada.requests) == 1
+
+    done = upcoming(world, "node.completed")
+    world.clock.advance(seconds=1)
+    await done
+    await world.settle()
+    assert (await world.board(founded.team.id))[0].result == "done"
+
+
+# ---- mail ----------------------------------------------------------------------------------
+
+
+async def test_mail_is_heard_between_turns_and_never_between_a_call_and_its_answer(
+    world: World,
+) -> None:
+    async def meanwhile() -> Says:
+        await world.say(founded.coordinator.id, "In blue, please.", team_id=founded.team.id)
+        await world.say(founded.coordinator.id, "And large.", team_id=founded.team.id)
+        return says(call("checkpoint", summary="red"))
+
+    ada = ThinkingModel("scripted/ada", [meanwhile, FINISH])
+    world.model("ada", ada)
+    founded = await world.found("Paint it red")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    turns = [(t.role, t.text) for t in await world.turns(goal.id) if t.role != "intent"]
+    assert turns[1:6] == [
+        ("user", "Paint it red"),
+        ("assistant", ""),
+        ("tool", "Noted."),
+        ("user", "[Message from human] In blue, please."),
+        ("user", "[Message from human] And large."),
+    ]
+
+
+async def test_mail_that_comes_as_the_work_ends_becomes_work(world: World) -> None:
+    async def meanwhile() -> Says:
+        await world.say(founded.coordinator.id, "One more thing.", team_id=founded.team.id)
+        return FINISH
+
+    ada = ThinkingModel("scripted/ada", [meanwhile, says(call("finish", summary="that too"))])
+    world.model("ada", ada)
+    founded = await world.found("Do it", mode="infinite")
+    await world.settle()
+
+    first, second = await world.board(founded.team.id)
+    assert (first.status, first.result) == (NodeStatus.COMPLETED, "done")
+    assert (second.task, second.source, second.result) == (
+        "[Message from human] One more thing.",
+        "user",
+        "that too",
+    )
+    assert ada.heard[-1] == "[Message from human] One more thing."
+
+
+# ---- people --------------------------------------------------------------------------------
+
+
+async def test_a_paused_team_stops_at_the_yield_point_and_goes_on_where_it_was(
+    world: World,
+) -> None:
+    async def meanwhile() -> Says:
+        await world.store.write(teams.pause, founded.team.id)
+        return says(call("write_file", path="a.md", content="x"))
+
+    ada = ThinkingModel("scripted/ada", [meanwhile, FINISH])
+    world.model("ada", ada)
+    founded = await world.found("Pause")
+    await upcoming(world, "team.paused")
+    await upcoming(world, "node.assigned")
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, len(ada.heard)) == (NodeStatus.ASSIGNED, 1)
+    await world.store.write(teams.resume, founded.team.id)
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.result, ada.heard[-1]) == (
+        NodeStatus.COMPLETED,
+        "done",
+        "Wrote a.md (1 bytes).",
+    )
+
+
+async def test_a_cancelled_node_ends_without_waiting_for_its_model(world: World) -> None:
+    async def meanwhile() -> Says:
+        assert founded.node is not None
+        await world.store.write(work.cancel, founded.node.id)
+        return await asyncio.Future[Says]()
+
+    world.model("ada", ThinkingModel("scripted/ada", [meanwhile]))
+    founded = await world.found("Cancel")
+    await upcoming(world, "node.cancelled")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.stop_reason, goal.result) == (
+        NodeStatus.CANCELLED,
+        StopReason.CANCELLED,
+        None,
+    )
+    assert not (folder(world, goal) / "published").exists()
+
+
+async def test_a_stopped_team_cancels_what_runs_and_what_waits(world: World) -> None:
+    world.script("ada", says(call("ask_human", question="Which?")))
+    founded = await world.found("Stop")
+    await world.settle()
+    await world.store.write(teams.stop, founded.team.id)
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    team: Team = await world.store.read(TEAMS.get, founded.team.id)
+    assert (goal.status, team.status) == (NodeStatus.CANCELLED, "stopped")
+
+
+# ---- crashes -------------------------------------------------------------------------------
+
+
+async def test_a_crash_costs_at_most_one_call(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(call("write_file", path="a.md", content="half")),
+        PowerCut(),
+        says(call("finish", summary="whole")),
+    )
+    founded = await world.found("Write something")
+    await world.settle()
+    await world.restart()
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [spent] = await world.store.read(spend.of_node, goal.id)
+    assert (goal.status, goal.result, goal.attempt) == (NodeStatus.COMPLETED, "whole", 2)
+    assert (len(ada.requests), ada.heard) == (3, "Wrote a.md (4 bytes).")
+    assert (spent.calls, spent.lost) == (2, 1)
+
+
+@on_sqlite
+async def test_a_step_that_always_crashes_is_put_before_a_person(world: World) -> None:
+    ada = world.script("ada", *[PowerCut()] * 4, says(call("finish", summary="done otherwise")))
+    founded = await world.found("Crash")
+    for _ in range(5):
+        await world.settle()
+        await world.restart()
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [question] = await world.questions(founded.team.id)
+    assert goal.status is NodeStatus.WAITING
+    assert question.text.startswith("My work was cut off 3 times at the same step")
+    ada.lines[:] = ada.lines[-1:]
+    await world.answer(question, "Do it otherwise.")
+    await world.settle()
+    assert (await world.board(founded.team.id))[0].result == "done otherwise"
+    assert ada.heard == "Do it otherwise."
+
+
+@on_sqlite
+async def test_what_a_model_was_shown_once_it_is_shown_again_to_the_byte(world: World) -> None:
+    ada = world.script(
+        "ada",
+        *(says(call("write_file", path=f"{n}.md", content="x")) for n in range(10)),
+        says(call("ask_human", question="On?")),
+        *(says(call("write_file", path=f"{n}.md", content="y")) for n in range(10)),
+        FINISH,
+    )
+    founded = await world.found("Go on and on")
+    await world.settle()
+    await world.restart()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
+    await world.settle()
+
+    shown = [[(t.role, t.ref, t.text, t.calls) for t in asked.turns] for asked in ada.requests]
+    assert len(shown) == 22
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(shown))
+    assert {asked.system for asked in ada.requests} == {ada.requests[0].system}

@@ -1,0 +1,47 @@
+"""Long answers go into a file that the agent can page through."""
+
+from pathlib import Path
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.runtime.spill import HEAD, LONGEST, TAIL
+from agiraph.testing import World, call, says
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+
+BOOK = "".join(f"line {n:06}\n" for n in range(10_000))
+
+
+@tool(effect="repeatable")
+async def recite(ctx: RunContext) -> Answer:
+    """Say a whole book."""
+    return Done(BOOK)
+
+
+async def test_an_answer_too_long_for_the_thread_is_kept_whole_in_a_file(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with World(tmp_path / "home", database_url=database_url, tools=(recite,)) as world:
+        ada = world.script(
+            "ada",
+            says(call("recite")),
+            says(call("read_file", path="placeholder")),
+            says(call("finish", summary="read")),
+        )
+        ada.lines[1] = lambda request: says(
+            call("read_file", path=_named(request.transcript.turns[-2].text), offset=50_000)
+        )
+        founded = await world.found("Recite")
+        await world.settle()
+        [goal] = await world.board(founded.team.id)
+        turns = [t for t in await world.turns(goal.id) if t.role == "tool"]
+
+    shown = turns[0].text
+    assert len(shown) < LONGEST
+    assert (shown[:HEAD], shown[-TAIL:]) == (BOOK[:HEAD], BOOK[-TAIL:])
+    assert turns[1].text.startswith(BOOK[50_000:50_100])
+    kept = tmp_path / "home" / "teams" / founded.team.id / _named(shown)
+    assert kept.read_text() == BOOK
+
+
+def _named(text: str) -> str:
+    return next(word for word in text.split() if word.startswith("agents/")).rstrip(":")

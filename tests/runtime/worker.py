@@ -1,0 +1,186 @@
+"""Worker: a runtime in a process of its own, told what to do and telling what it does by lines.
+
+As a program: `worker.py HOME URL LEDGER [--hold | --slow]`. It says `ready`, then `asked STEP`
+before each reply (with --hold it then waits to be told to go on), `ended NODE`, `idle` whenever
+nothing runs any more, and what its log says. It ends when its input does. Every question to the
+model is in the ledger.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.time import SystemClock
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.store.tx import Aftermath
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import as_reply
+
+SECONDS = 30
+"""For anything a worker is expected to say; far more than it needs."""
+
+
+def steps(task: str) -> int:
+    """How many notes an assignment asks for: the number it ends with."""
+    return int(task.split()[-1])
+
+
+def react(request: Request) -> Says:
+    """Note after note, as many as were asked for, then the end."""
+    turns = request.transcript.turns
+    done = sum(turn.role == "assistant" for turn in turns)
+    tools = {tool.name for tool in request.tools}
+    if done < steps(turns[1].text):
+        return says(call("checkpoint", summary=f"note {done}"))
+    return says(call("finish" if "finish" in tools else "publish", summary=f"{done} notes"))
+
+
+class Orders:
+    """What its owner says to a worker: a line lets one reply go on, the end ends the process."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Semaphore(0)
+        self.over = asyncio.Event()
+
+    async def listen(self) -> None:
+        words = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(words), sys.stdin)
+        while await words.readline():
+            self.go_on.release()
+        self.over.set()
+
+
+@dataclass(slots=True)
+class Talkative:
+    """A model that tells its process's owner of every request, and may wait for an order."""
+
+    name: str
+    ledger: Path
+    orders: Orders
+    hold: bool
+    seconds: float
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        turns = request.transcript.turns
+        step = sum(turn.role == "assistant" for turn in turns)
+        file = os.open(self.ledger, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(file, f"{turns[0].thread_id} {step} {os.getpid()}\n".encode())
+        os.close(file)
+        print("asked", step, flush=True)
+        if self.hold:
+            await self.orders.go_on.acquire()
+        await asyncio.sleep(random.random() * self.seconds)
+        return as_reply(react(request))
+
+
+async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
+    orders = Orders()
+    listening = asyncio.create_task(orders.listen())
+    world = World(home, database_url=url, clock=SystemClock())
+    seconds = 0.8 if "--slow" in flags else 0.0
+    model = Talkative("scripted/ada", ledger, orders, "--hold" in flags, seconds)
+    world.model("ada", model)
+    await world.start()
+    print("ready", flush=True)
+    telling = asyncio.create_task(_tell(world))
+    await orders.over.wait()
+    telling.cancel()
+    await world.stop()
+    await listening
+
+
+async def _tell(world: World) -> None:
+    happened = asyncio.Event()
+
+    def notice(aftermath: Aftermath) -> None:
+        happened.set()
+        for event in aftermath.events:
+            if event.type in ("node.completed", "node.failed", "node.cancelled"):
+                print("ended", event.data["node_id"], flush=True)
+
+    world.store.subscribe(notice)
+    while True:
+        await happened.wait()
+        happened.clear()
+        with contextlib.suppress(StoreUnavailable):
+            await world.settle()
+            print("idle", flush=True)
+
+
+class Worker:
+    """The other end: a worker's process, as a test holds it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.said: list[str] = []
+        self.listening: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, home: Path, url: str, ledger: Path, *flags: str) -> "Worker":
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        worker = cls(
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, __file__, str(home), url, str(ledger), *flags),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=environment,
+            )
+        )
+        await worker.says("ready")
+        return worker
+
+    async def says(self, *beginnings: str) -> str:
+        """Its next line that begins like one of these."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(SECONDS):
+            while line := (await self.process.stdout.readline()).decode().strip():
+                self.said.append(line)
+                if line.startswith(beginnings):
+                    return line
+        raise AssertionError(f"it ended without saying {beginnings}: {self.said[-20:]}")
+
+    async def listen(self) -> None:
+        """Hear it out, so that it never waits for a listener."""
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            self.said.append(line.decode().strip())
+
+    def go_on(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"go on\n")
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await self.process.communicate()
+
+    async def stop(self) -> None:
+        """Let it end in good order."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        async with asyncio.timeout(SECONDS):
+            await self.process.communicate()
+        assert self.process.returncode == 0, self.said[-20:]
+
+
+def main() -> None:
+    home, url, ledger, *flags = sys.argv[1:]
+    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log %(message)s")
+    asyncio.run(serve(Path(home), url, Path(ledger), flags))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Seed scenario 2: a script is written, run, found wanting, repaired and run again."""
+
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.registry import Keys
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Script, Seen, Step
+from tests.scenarios.traces import exported, statuses
+
+GOAL = (
+    "Create a Python script that fetches the current Bitcoin price from a public API, and run it "
+    "to verify it works."
+)
+SCRIPT = """\
+import json
+import urllib.request
+
+with urllib.request.urlopen("{url}") as answer:
+    price = json.load(answer)["usd"]
+print(f"Bitcoin costs {{price:.2f}} dollars.")
+"""
+RUN = f"{sys.executable} btc_price.py"
+
+
+@asynccontextmanager
+async def price_service() -> AsyncIterator[str]:
+    """A service on loopback whose answers have another shape than one would think."""
+
+    async def quote(_: web.Request) -> web.Response:
+        return web.json_response({"bitcoin": {"usd": 64123.45}})
+
+    app = web.Application()
+    app.router.add_get("/price", quote)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/price"
+    finally:
+        await runner.cleanup()
+
+
+def plays_the_programmer(url: str) -> Script:
+    def play(seen: Seen) -> Step:
+        last = seen.messages[-1].text
+        match seen.index:
+            case 0:
+                script = SCRIPT.format(url=url)
+                return says(call("write_file", path="btc_price.py", content=script))
+            case 1:
+                return says("Does it work?", call("bash", command=RUN))
+            case 2:
+                assert last.endswith("KeyError: 'usd'")
+                return says("It does not; look.", call("read_file", path="btc_price.py"))
+            case 3:
+                assert '["usd"]' in last
+                repair = call(
+                    "edit_file", path="btc_price.py", old='["usd"]', new='["bitcoin"]["usd"]'
+                )
+                return says(repair, call("bash", command=RUN))
+            case _:
+                price = re.search(r"costs ([\d.]+) dollars", last)
+                assert price is not None
+                return says(call("finish", summary=f"It works: {price[1]} dollars."))
+
+    return play
+
+
+async def test_a_script_is_written_run_repaired_and_run_again(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with price_service() as url, ModelServer(plays_the_programmer(url)) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            founded = await world.found(
+                GOAL, model="openai/test", tools=("bash", "write_file", "read_file", "edit_file")
+            )
+            await world.settle()
+
+            [goal] = await world.board(founded.team.id)
+            events = await world.events(founded.team.id)
+            published = world.published(goal)
+            export = await exported(world, founded.team, tmp_path / "export")
+
+    script = SCRIPT.format(url=url).replace('["usd"]', '["bitcoin"]["usd"]')
+    runs = [e.data for e in events if e.type == "tool.result" and e.data["tool"] == "bash"]
+    assert statuses(events) == ["idle", "working", "completed"]
+    assert (goal.status, goal.stop_reason, goal.result) == (
+        NodeStatus.COMPLETED,
+        StopReason.FINISHED,
+        "It works: 64123.45 dollars.",
+    )
+    assert published == {"btc_price.py": script}
+    assert [run["failed"] for run in runs] == [True, False]
+    assert (server.refused, len(server.requests)) == ([], 5)
+
+    assert export.said == [("coordinator", "human", "result", "It works: 64123.45 dollars.")]
+    assert [role for role, _ in export.trace] == [
+        "user",
+        *("assistant", "tool") * 3,
+        *("assistant", "tool", "tool"),
+        *("assistant", "tool"),
+    ]
+    assert export.trace[4][1].startswith("[exit code 1]\nTraceback (most recent call last):")
+    assert export.trace[-3] == ("tool", "[exit code 0]\nBitcoin costs 64123.45 dollars.")
+    node = export.home / "nodes" / goal.id
+    assert (node / "published" / "btc_price.py").read_text() == script

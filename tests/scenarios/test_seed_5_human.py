@@ -1,0 +1,100 @@
+"""Seed scenario 5: a person is asked in the middle of the work, and their answer counts."""
+
+from pathlib import Path
+
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.registry import Keys
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.scenarios.traces import exported, statuses
+
+GOAL = "Set up a database for our project."
+QUESTION = "Should I use PostgreSQL or SQLite? What's the use case?"
+ANSWER = "PostgreSQL, it's for a production web app"
+SETUP = 'engine = "PostgreSQL"\n'
+
+
+def plays_the_administrator(seen: Seen) -> Step:
+    last = seen.messages[-1].text
+    match seen.index:
+        case 0:
+            options = ["PostgreSQL", "SQLite"]
+            return says("One thing first.", call("ask_human", question=QUESTION, options=options))
+        case 1:
+            engine = "PostgreSQL" if last.startswith("PostgreSQL") else "SQLite"
+            setup = f"printf 'engine = \"%s\"\\n' {engine} > database.toml && cat database.toml"
+            return says(call("bash", command=setup))
+        case _:
+            engine = last.split('"')[1]
+            return says(call("finish", summary=f"{engine} is set up (database.toml)."))
+
+
+async def test_a_person_is_asked_and_their_answer_decides(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with ModelServer(plays_the_administrator) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            founded = await world.found(
+                GOAL, model="openai/test", tools=("ask_human", "bash", "write_file", "finish")
+            )
+            await world.settle()
+
+            [waiting] = await world.board(founded.team.id)
+            [question] = await world.questions(founded.team.id)
+            assert statuses(await world.events(founded.team.id))[-1] == "waiting for human"
+            assert (waiting.status, waiting.waiting_reason) == (
+                NodeStatus.WAITING,
+                f"asked the human: {QUESTION}",
+            )
+            assert len(server.requests) == 1  # waiting costs nothing
+
+            world.clock.advance(days=3)
+            await world.restart()
+            await world.answer(question, ANSWER)
+            await world.settle()
+
+            [goal] = await world.board(founded.team.id)
+            events = await world.events(founded.team.id)
+            published = world.published(goal)
+            export = await exported(world, founded.team, tmp_path / "export")
+
+    asked = [event.data for event in events if event.type == "question.asked"]
+    answered = [event.data for event in events if event.type == "question.answered"]
+    assert asked == [
+        {
+            "message_id": question.id,
+            "kind": "question",
+            "sender": founded.coordinator.id,
+            "recipient": "human",
+            "text": QUESTION,
+            "node_id": goal.id,
+        }
+    ]
+    assert [(a["message_id"], a["text"]) for a in answered] == [(question.id, ANSWER)]
+    assert statuses(events) == ["idle", "working", "waiting for human", "working", "completed"]
+    assert (goal.status, goal.stop_reason, goal.result, goal.attempt) == (
+        NodeStatus.COMPLETED,
+        StopReason.FINISHED,
+        "PostgreSQL is set up (database.toml).",
+        1,
+    )
+    assert published == {"database.toml": SETUP}
+    assert (server.refused, len(server.requests)) == ([], 3)
+
+    assert export.said == [
+        ("coordinator", "human", "question", QUESTION),
+        ("human", "coordinator", "answer", ANSWER),
+        ("coordinator", "human", "result", "PostgreSQL is set up (database.toml)."),
+    ]
+    assert export.conversation[1]["in_reply_to"] == export.conversation[0]["id"]
+    assert export.trace == [
+        ("user", GOAL),
+        ("assistant", "One thing first."),
+        ("tool", ANSWER),
+        ("assistant", "bash"),
+        ("tool", f"[exit code 0]\n{SETUP.rstrip()}"),
+        ("assistant", "finish"),
+        ("tool", "Published: database.toml."),
+    ]
+    assert (export.home / "nodes" / goal.id / "published" / "database.toml").read_text() == SETUP

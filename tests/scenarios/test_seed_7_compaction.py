@@ -1,0 +1,130 @@
+"""Seed scenario 7: ten subjects with a small window; the thread is shortened, nothing is lost."""
+
+import os
+import signal
+from pathlib import Path
+
+from agiraph import faultpoints
+from agiraph.domain.work import Budget, NodeStatus
+from agiraph.providers.base import Request
+from agiraph.providers.prices import Prices, Terms
+from agiraph.store import teams
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ReactiveModel
+from agiraph.testing.sweep import Sweep
+from tests.faults.invariants import Ledger
+from tests.faults.scenarios import scenario
+
+SUBJECTS = [f"startup {letter}" for letter in "ABCDEFGHIJ"]
+WINDOW = 3_000
+PAGE = "They build something. " * 40
+
+
+def research(home: Path, request: Request) -> Says:
+    """A model with a short memory: it knows what it is shown, and nothing else."""
+    turns = list(request.transcript.spoken())
+    shown = sum(len(t.text) + len(str(t.calls)) for t in turns) + len(request.transcript.system)
+    tokens = {"input_tokens": shown // 4, "output_tokens": 30}
+    last = turns[-1]
+    done = [
+        s for s in SUBJECTS if any(f"{s}.md" in t.text or f"{s}.md" in str(t.calls) for t in turns)
+    ]
+    if last.ref and last.ref.startswith("flush:"):
+        notes = call(
+            "write_file", path="agents/coordinator/NOTEBOOK.md", content="Done: " + ", ".join(done)
+        )
+        return says("Writing it down.", notes, **tokens)
+    if last.ref and last.ref.startswith("compact:"):
+        return says("Researched so far: " + ", ".join(f"{s}.md" for s in done), **tokens)
+    left = [s for s in SUBJECTS if s not in done]
+    if not left:
+        return says(call("finish", summary="All ten: " + ", ".join(done)), **tokens)
+    Ledger(home).note("researched", left[0])
+    return says(
+        call("write_file", path=f"{left[0]}.md", content=f"# {left[0]}\n{PAGE}"),
+        call("read_file", path=f"{left[0]}.md"),
+        **tokens,
+    )
+
+
+async def live(home: Path, url: str = "") -> None:
+    prices = Prices({"own": Terms(window=WINDOW)})
+    world = World(home, prices=prices, database_url=url)
+    world.model("ada", ReactiveModel("scripted/ada", lambda request: research(home, request)))
+    async with world:
+        if not await world.store.read(teams.every):
+            await world.found("Analyse the top ten startups", budget=Budget(turns=60))
+        await world.settle()
+
+
+async def check(home: Path, url: str = "") -> None:
+    async with World(home, database_url=url) as world:
+        [team] = await world.store.read(teams.every)
+        [goal] = await world.board(team.id)
+        assert (goal.status, goal.result) == (
+            NodeStatus.COMPLETED,
+            "All ten: " + ", ".join(SUBJECTS),
+        )
+        assert sorted(world.published(goal)) == sorted(f"{s}.md" for s in SUBJECTS)
+        cuts = [e for e in await world.events(team.id) if e.type == "thread.compacted"]
+        assert len(cuts) >= 2
+        turns = await world.turns(goal.id)
+        assert (
+            sum(t.text == f"# {s}\n{PAGE}" for t in turns for s in SUBJECTS) >= 10
+        )  # all still there
+        notes = home / "teams" / team.id / "agents" / "coordinator" / "NOTEBOOK.md"
+        assert notes.read_text().startswith("Done: startup A")
+        assert all(t.usage.input_tokens < WINDOW for t in turns)
+
+
+async def test_nothing_done_is_done_again_and_every_subject_is_in_the_result(
+    tmp_path: Path, database_url: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    await live(home, database_url)
+    await check(home, database_url)
+    assert Ledger(home).all("researched") == SUBJECTS
+
+
+def test_a_kill_in_the_middle_of_a_compaction_changes_nothing(tmp_path: Path) -> None:
+    """Killed at each durable write between the first flush and the first cut."""
+    import asyncio
+
+    sweep = Sweep(scenario("compaction", live, lambda: None))
+    counted = tmp_path / "count"
+    points = _points(sweep, counted)
+    first, last = points.index("db:before:compact"), points.index("db:after:compact")
+    for k in range(max(1, first - 20), last + 4):
+        home = tmp_path / f"kill{k}" / "home"
+        home.mkdir(parents=True)
+        assert sweep._life(home, _at(k)) == -signal.SIGKILL
+        assert sweep._life(home, None) == 0
+        asyncio.run(check(home))
+        assert set(Ledger(home).all("researched")) == set(SUBJECTS)
+
+
+def _at(k: int):  # noqa: ANN202
+    passed = 0
+
+    def count(_: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == k:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
+
+
+def _points(sweep: Sweep, root: Path) -> list[str]:
+    home = root / "home"
+    home.mkdir(parents=True)
+    log = root / "points"
+
+    def note(point: str) -> None:
+        with log.open("a") as file:
+            file.write(point + "\n")
+
+    assert sweep._life(home, note) == 0
+    assert faultpoints.armed is None
+    return log.read_text().splitlines()

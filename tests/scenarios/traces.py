@@ -1,0 +1,66 @@
+"""Traces: what a run leaves behind, as the seed scenarios look at it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agiraph.cli.export import write_export
+from agiraph.domain.events import Event
+from agiraph.domain.people import Team
+from agiraph.testing import World
+
+STATUS = {
+    "agent.hired": "idle",
+    "node.started": "working",
+    "node.waiting": "waiting for human",
+    "team.completed": "completed",
+}
+
+
+def statuses(events: Iterable[Event]) -> list[str]:
+    """What the agent was doing, one after another, as its events tell."""
+    told = [STATUS[event.type] for event in events if event.type in STATUS]
+    return [status for status, _ in groupby(told)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A team as `agiraph export` writes it."""
+
+    conversation: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    threads: dict[str, list[dict[str, Any]]]
+    home: Path
+
+    @property
+    def said(self) -> list[tuple[str, str, str, str]]:
+        """The conversation without ids and times."""
+        return [(m["from"], m["to"], m["kind"], m["text"]) for m in self.conversation]
+
+    @property
+    def trace(self) -> list[tuple[str, str]]:
+        """The only thread: what was said, with calls by their names."""
+        [turns] = self.threads.values()
+        return [
+            (turn["role"], turn["text"] or ", ".join(call["name"] for call in turn["calls"]))
+            for turn in turns
+            if turn["role"] not in ("system", "intent")
+        ]
+
+
+async def exported(world: World, team: Team, target: Path) -> Export:
+    await write_export(world.store, world.path, team, target)
+    return Export(
+        conversation=_lines(target / "conversation.jsonl"),
+        events=_lines(target / "events.jsonl"),
+        threads={file.stem: _lines(file) for file in sorted((target / "threads").iterdir())},
+        home=target / "home",
+    )
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
