@@ -77,7 +77,9 @@ def models(url: str, http: Http) -> dict[str, Model]:
         "chat-completions": OpenAIModel(
             name="openai/x", model="x", base_url=f"{url}/v1", key="k", http=http
         ),
-        "anthropic": AnthropicModel(name="anthropic/x", model="x", base_url=url, key="k", http=http),
+        "anthropic": AnthropicModel(
+            name="anthropic/x", model="x", base_url=url, key="k", http=http
+        ),
         "gemini": GeminiModel(name="gemini/x", model="x", base_url=url, key="k", http=http),
     }
 
@@ -164,9 +166,7 @@ async def _per_chunk(model: Model) -> float:
         transcript = thread(1)
         turn = transcript.turns[-1]
         transcript.add(
-            Turn(
-                thread_id=turn.thread_id, seq=9, node_id=None, role="user", text=words, at=turn.at
-            )
+            Turn(thread_id=turn.thread_id, seq=9, node_id=None, role="user", text=words, at=turn.at)
         )
         request = Request(transcript=transcript)
         return await _cost(lambda: model.reply(request, lambda _: None), 8)

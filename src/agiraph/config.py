@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from agiraph.domain.errors import Misconfigured
+from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
 
 
@@ -23,9 +26,10 @@ class Setting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     home: Path
-    database_url: str
+    database_url: str = field(repr=False)
     model: str
     keys: Keys = field(repr=False)
+    prices: Prices = Prices()
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, secrets masked: for people to look at."""
 
@@ -38,6 +42,7 @@ _IN_FILE = {
 }
 """What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
 _SERVERS = "servers"
+_MODELS = "models"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -52,7 +57,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     def pick(name: str, default: str) -> str:
         found = Setting(value=default, origin="default")
         if (key := _IN_FILE.get(name)) in written:
-            found = Setting(value=str(written[key]), origin=FILE)
+            found = Setting(value=_chain(written[key]), origin=FILE)
         if environ.get(name):
             found = Setting(value=environ[name], origin="environment")
         masked = "set" if name in SECRETS and found.value else found.value
@@ -82,6 +87,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         database_url=pick("AGIRAPH_DATABASE_URL", f"sqlite:///{home / 'agiraph.db'}"),
         model=pick("AGIRAPH_MODEL", keys.first_model),
         keys=keys,
+        prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         shown=shown,
     )
 
@@ -95,13 +101,34 @@ def _read(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    if unknown := set(written) - set(_IN_FILE.values()) - {_SERVERS}:
-        known = ", ".join(sorted([*_IN_FILE.values(), _SERVERS]))
+    tables = {_SERVERS, _MODELS}
+    if unknown := set(written) - set(_IN_FILE.values()) - tables:
+        known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
-    texts = {name: value for name, value in written.items() if name != _SERVERS}
+    texts = {name: _chain(value) for name, value in written.items() if name not in tables}
     if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
         raise Misconfigured(f"{path}: {', '.join(wrong)} must be text, in quotes.")
     return written
+
+
+def _chain(value: Any) -> Any:
+    """Several models, each standing behind the one before, as one name."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
+        return ", ".join(cast(list[str], value))
+    return cast(Any, value)
+
+
+def _terms(path: Path, written: Any) -> dict[str, Terms]:
+    """What the file says of models: their windows, and dollars per million tokens."""
+    try:
+        return TypeAdapter(dict[str, Terms]).validate_python(written)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Misconfigured(
+            f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
+            "price in dollars per million: input_usd, output_usd, cached_usd."
+        ) from error
 
 
 def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:

@@ -6,7 +6,7 @@ import os
 import pty
 import sys
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +76,7 @@ class Shell:
         return Ended(process.returncode, out.decode(), err.decode())
 
     @asynccontextmanager
-    async def start(self, *arguments: str) -> AsyncIterator[Process]:
+    async def start(self, *arguments: str) -> AsyncGenerator[Process]:
         """A command whose output is read while it runs; killed if it outlives the test."""
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
@@ -93,7 +93,7 @@ class Shell:
             await _end(process)
 
     @asynccontextmanager
-    async def start_at_terminal(self, *arguments: str) -> AsyncIterator[Process]:
+    async def start_at_terminal(self, *arguments: str) -> AsyncGenerator[Process]:
         """A command in a terminal, where somebody may type."""
         ours, theirs = pty.openpty()
         process = await asyncio.create_subprocess_exec(

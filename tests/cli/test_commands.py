@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import orjson
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -78,12 +80,10 @@ async def test_without_a_command_the_help_is_shown_and_it_was_wrong_use(agiraph:
 
 
 async def test_an_empty_home_says_how_to_begin(agiraph: Shell) -> None:
-    teams, inbox, json_, upgraded = [
-        await agiraph("teams"),
-        await agiraph("inbox"),
-        await agiraph("teams", "--json"),
-        await agiraph("db", "upgrade"),
-    ]
+    upgraded = await agiraph("db", "upgrade")
+    teams, inbox, json_ = await asyncio.gather(
+        agiraph("teams"), agiraph("inbox"), agiraph("teams", "--json")
+    )
 
     assert teams == Ended(0, 'No teams yet. Begin with: agiraph run "GOAL"\n')
     assert inbox == Ended(0, "Nothing here.\n")
@@ -137,7 +137,6 @@ async def test_an_answer_is_taken_once_and_only_by_a_question(agiraph: Shell, as
     empty = await agiraph("answer", question["id"], " ")
     first = await agiraph("answer", question["id"], "blue")
     second = await agiraph("answer", question["id"], "red")
-    left = await agiraph("inbox", "--open")
 
     assert unknown == Ended(
         1,
@@ -152,7 +151,6 @@ async def test_an_answer_is_taken_once_and_only_by_a_question(agiraph: Shell, as
     assert first == Ended(0, f"Answered. Go on with: agiraph run --resume {asked}\n")
     assert second.code == 1
     assert "the first answer stands" in second.err
-    assert left == Ended(0, "Nothing here.\n")
 
 
 async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
@@ -243,3 +241,21 @@ async def test_a_home_or_database_that_cannot_be_used_is_told_in_one_line(
     assert "is damaged" in told["damaged"].err
     assert "is not sqlite:///PATH or postgresql://…." in told["other kind"].err
     assert "secret" not in told["nobody there"].err
+
+
+async def test_an_empty_postgresql_is_made_ready_before_it_is_used(
+    agiraph: Shell, postgres: Any
+) -> None:
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        connection.execute("create database never_used")
+    agiraph.environment["AGIRAPH_DATABASE_URL"] = postgres.url("never_used")
+    unready = await agiraph("teams")
+    upgraded = await agiraph("db", "upgrade")
+    again = await agiraph("db", "upgrade")
+    ran = await agiraph("run", "Show me")
+
+    assert (unready.code, unready.err.count("\n")) == (1, 1)
+    assert unready.err.endswith("run `agiraph db upgrade`.\n")
+    assert (upgraded.code, upgraded.out.startswith("Applied: 0001")) == (0, True)
+    assert again == Ended(0, "The database is up to date.\n")
+    assert (ran.code, ran.err, "\nDone. 3 turns" in ran.out) == (0, "", True)

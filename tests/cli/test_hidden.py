@@ -1,4 +1,4 @@
-"""No key in any event, log line, thread, export, child environment or /proc that a tool can reach."""
+"""No key in any event, thread, export, child environment or /proc that a tool can reach."""
 
 import base64
 import os

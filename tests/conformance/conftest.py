@@ -23,7 +23,8 @@ from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.script import Wire
 
 KEY = "sk-canary-4711"
-STALL_SECONDS = 0.2
+STALL_SECONDS = 20.0
+IMPATIENT = 0.1
 
 Asked = AnthropicModel | GeminiModel | OpenAIModel
 
@@ -38,6 +39,11 @@ class Provider:
     @property
     def vendor(self) -> str:
         return self.name.partition("/")[0]
+
+    @property
+    def thinker(self) -> str:
+        """Whose thinking it is; behind a router every model has its own."""
+        return self.name if self.vendor == "openrouter" else self.vendor
 
 
 PROVIDERS = (
@@ -69,6 +75,14 @@ async def http(clock: ManualClock) -> AsyncIterator[Http]:
 
 
 @pytest.fixture
+async def impatient(clock: ManualClock) -> AsyncIterator[Http]:
+    """One that gives a silent server up at once."""
+    opened = Http(clock, stall_seconds=IMPATIENT)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
 def model_on(http: Http, clock: ManualClock, tmp_path: Path) -> ModelOn:
     """The model that a server plays, by way of the settings a person would make."""
 
@@ -91,7 +105,7 @@ def model_on(http: Http, clock: ManualClock, tmp_path: Path) -> ModelOn:
         )
         model = Registry(settings.keys, clock).resolve(provider.name)
         assert isinstance(model, Asked)
-        return replace(model, http=http)  # one that gives up soon, and is closed with the test
+        return replace(model, http=http)  # one that is closed with the test
 
     return make
 

@@ -148,7 +148,10 @@ FORMS = (
             "null choice": [{"candidates": [None]}],
             "wrong text": [_candidate(content={"parts": [{"text": 5}]})],
             "nameless call": [_candidate(content={"parts": [{"functionCall": {"args": {}}}]})],
-            "wrong usage": [{"usageMetadata": {"promptTokenCount": "x"}}],
+            "wrong usage": [
+                _candidate(content={"parts": [{"text": "Hi"}]}),
+                {"usageMetadata": {"promptTokenCount": "x"}},
+            ],
         },
     ),
 )

@@ -1,7 +1,7 @@
 """A stream that is cut at any byte gives the whole reply or none."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ class Recording:
         self.url = ""
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Recording"]:
+    async def open(self) -> AsyncGenerator["Recording"]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with server:

@@ -12,10 +12,11 @@ from agiraph.domain.errors import (
     ModelUnavailable,
 )
 from agiraph.providers.base import Request
+from agiraph.providers.http import Http
 from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
-from tests.conformance.conftest import ModelOn
+from tests.conformance.conftest import Asked, ModelOn
 from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_nothing
 from tests.conformance.threads import SPEC
 from tests.providers.said import request, thread
@@ -40,22 +41,25 @@ def at_first(form: Form, fault: Fault) -> Script:
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("name", [*FAULTS, "empty"])
 async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_may_help(
-    model_on: ModelOn, clock: ManualClock, form: Form, name: str
+    model_on: ModelOn, clock: ManualClock, impatient: Http, form: Form, name: str
 ) -> None:
+    def opened(server: ModelServer) -> Asked:
+        model = model_on(form.provider, server)
+        return replace(model, http=impatient) if name.startswith("silent") else model
+
     fault = FAULTS.get(name) or replace(EMPTY, end=end_of_nothing(form))
     async with ModelServer(at_first(form, fault)) as server:
-        model = model_on(form.provider, server)
+        model = opened(server)
         with pytest.raises(ModelError) as caught:
             await model.reply(request())
-        whole = await model.reply(request())
+        whole = await model_on(form.provider, server).reply(request())
 
     assert type(caught.value) is ERRORS[fault.end]
     assert whole.text == "All is well."
 
     waits = {"unavailable": [*fault.waits], "garbled": []}.get(fault.end)
     async with ModelServer(at_first(form, fault)) as server:
-        model = model_on(form.provider, server)
-        patient = Retrying(model=model, clock=clock, jitter=lambda: 1.0)
+        patient = Retrying(model=opened(server), clock=clock, jitter=lambda: 1.0)
         if waits is None or (fault.end == "unavailable" and not waits):
             with pytest.raises(ERRORS[fault.end]):
                 await patient.reply(request())

@@ -137,6 +137,17 @@ async def test_a_reply_that_ran_into_its_limit_is_a_reply(
     assert (reply.text, limit[seen.wire]) == ("Once upon a", 5)
 
 
+async def test_a_limit_that_was_spent_on_thinking_is_told(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    async with ModelServer([says("", thinking="Hm.", finish="length")]) as server:
+        with pytest.raises(ModelGarbled) as caught:
+            await model_on(provider, server).reply(request())
+
+    said = "The model used up its limit of output before it said a word."
+    assert str(caught.value) == said
+
+
 async def test_a_call_that_ran_into_the_limit_is_no_call_to_make(
     model_on: ModelOn, provider: Provider
 ) -> None:

@@ -1,13 +1,16 @@
 """What is sent is what the vendors document, field by field."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agiraph.domain.chat import Attachment, Turn
 from agiraph.providers.base import Request
-from agiraph.testing import ModelServer, says
-from tests.conformance.conftest import KEY, PROVIDERS, ModelOn, Provider
+from agiraph.providers.http import Http
+from agiraph.providers.registry import Keys, Registry
+from agiraph.testing import ManualClock, ModelServer, says
+from tests.conformance.conftest import KEY, PROVIDERS, Asked, ModelOn, Provider
 from tests.conformance.threads import (
     BLOB,
     BROKEN,
@@ -47,7 +50,7 @@ async def sent(model_on: ModelOn, provider: Provider, asked: Request) -> dict[st
 async def test_a_thread_for_anthropic(model_on: ModelOn) -> None:
     tool = {"name": "read_file", "description": "Read.", "input_schema": SPEC.schema}
     first = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.md"}}
-    second = {"type": "tool_use", "id": "b", "name": "read_file_v2", "input": {}}
+    second: dict[str, Any] = {"type": "tool_use", "id": "b", "name": "read_file_v2", "input": {}}
 
     def text(said: str) -> dict[str, Any]:
         return {"type": "text", "text": said}
@@ -155,6 +158,23 @@ async def test_the_key_and_the_version_go_into_the_headers(
     }
     assert seen.headers | wanted[seen.wire] == seen.headers
     assert (seen.model, seen.stream) == (provider.name.partition("/")[2], True)
+
+
+@pytest.mark.parametrize("name", ["anthropic/m", "openai/m", "gemini/m", "openrouter/m"])
+async def test_without_a_key_none_is_sent(http: Http, clock: ManualClock, name: str) -> None:
+    async with ModelServer([says("Done.")]) as server:
+        keys = Keys(
+            anthropic_url=server.anthropic_url,
+            openai_url=server.openai_url,
+            gemini_url=server.gemini_url,
+            openrouter_url=server.openai_url,
+        )
+        model = Registry(keys, clock).resolve(name)
+        assert isinstance(model, Asked)
+        await replace(model, http=http).reply(request())
+
+    known = {"authorization", "x-api-key", "x-goog-api-key"}
+    assert known & set(server.requests[0].headers) == set()
 
 
 async def test_a_failed_call_is_marked_as_such(model_on: ModelOn, provider: Provider) -> None:

@@ -1,6 +1,7 @@
 """A thread goes on with whoever is asked next, and what was sent before stays to the byte."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -83,7 +84,30 @@ async def test_what_is_kept_of_a_vendors_thinking_bears_its_name(
 
     first = next(t for t in turns if t.role == "assistant")
     assert first.extra["thinking"] == THOUGHT
-    assert first.extra["vendor"]["name"] == provider.vendor
+    assert first.extra["vendor"]["name"] == provider.thinker
+
+
+@pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI], ids=lambda p: p.vendor)
+@pytest.mark.parametrize(
+    "change", [{"text": "Something else."}, {"calls": ()}], ids=["text", "calls"]
+)
+async def test_thinking_does_not_go_with_what_was_not_said_after_it(
+    model_on: ModelOn, provider: Provider, change: dict[str, Any]
+) -> None:
+    transcript = thread()
+    said = says("Reading.", call("read_file", path="a.md"), thinking=THOUGHT)
+    async with ModelServer([said, says("Done.")]) as server:
+        model = model_on(provider, server)
+        reply = replace(await model.reply(Request(transcript=transcript)), **change)
+        transcript.add(written(reply), *answered(reply), turn("user", "Go on."))
+        await model.reply(Request(transcript=transcript))
+
+    assert server.refused == []
+    assert [m.text for m in server.requests[1].messages if m.role == "assistant"] == [reply.text]
+    assert (THOUGHT in server.requests[1].raw.decode(), SEALED in str(server.requests[1].body)) == (
+        False,
+        False,
+    )
 
 
 # ---- another provider ------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def message(*blocks: list[Part], stop: Part | None = None, usage: Part | None = 
     )
 
 
-USE = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
+USE: Part = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
 
 
 async def test_thoughts_between_calls_keep_their_place(model_on: ModelOn) -> None:
@@ -133,8 +133,13 @@ async def test_a_refusal_is_told_in_words(
     assert str(error) == f"The model refuses to answer: {said}"
 
 
-async def test_a_window_that_leaves_no_room_for_an_answer_is_exceeded(model_on: ModelOn) -> None:
-    step = message(stop={"stop_reason": "model_context_window_exceeded"})
+@pytest.mark.parametrize("thought", [False, True])
+async def test_a_window_that_leaves_no_room_for_an_answer_is_exceeded(
+    model_on: ModelOn, thought: bool
+) -> None:
+    blocks = block(0, {"type": "thinking", "thinking": "Hm.", "signature": "AAAA"})
+    stop = {"stop_reason": "model_context_window_exceeded"}
+    step = message(*([blocks] if thought else []), stop=stop)
 
     assert isinstance(await failure(model_on, ANTHROPIC, step), ContextExceeded)
 
@@ -227,7 +232,7 @@ def delta(**said: Any) -> Part:
     return {"choices": [{"index": 0, "delta": said, "finish_reason": None}]}
 
 
-END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+END: Part = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 CALL = delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "read_file"}}])
 
 
@@ -260,6 +265,21 @@ async def test_reasoning_is_shown_and_given_back_by_the_name_it_came_under(
 
     assert reply.extra["thinking"] == "Hm so."
     assert {name: value for name, value in sent.items() if "reasoning" in name} == fields
+
+
+async def test_thoughts_of_another_model_behind_a_router_are_not_for_this_one(
+    model_on: ModelOn,
+) -> None:
+    transcript = thread()
+    said = stream(delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "AAAA"}]),
+                  CALL, END)  # fmt: skip
+    async with ModelServer([said, says("Done.")]) as server:
+        reply = await model_on(OPENROUTER, server).reply(Request(transcript=transcript))
+        transcript.add(written(reply), *answered(reply))
+        other = Provider("openrouter/vendor/other", "openai")
+        await model_on(other, server).reply(Request(transcript=transcript))
+
+    assert "AAAA" not in server.requests[-1].raw.decode()
 
 
 async def test_a_refusal_in_its_own_field_is_a_refusal(model_on: ModelOn) -> None:

@@ -131,7 +131,7 @@ def split_end() -> None:
         await ctx.store.write(journal.answer, ctx.lease, [(call, Done(answer.text))])
 
         def end(tx: Tx, lease: Lease, outcome: Finished) -> None:
-            journal._end(tx, lease, outcome)
+            journal.end(tx, lease, outcome)
 
         await ctx.store.write(end, ctx.lease, answer.outcome)
         return answer

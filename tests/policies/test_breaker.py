@@ -110,6 +110,7 @@ async def test_looking_for_mail_hides_no_circle(world: World) -> None:
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 9)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_call_whose_outcome_changes_is_no_circle(world: World) -> None:
     count = call("bash", command="echo x >> log; wc -l < log")
     node, _ = await run(world, *[says(count)] * 8, FINISH)
@@ -117,6 +118,7 @@ async def test_a_call_whose_outcome_changes_is_no_circle(world: World) -> None:
     assert (node.result, await notices(world, node)) == ("done", [])
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_whoever_heeds_the_warning_goes_on(world: World) -> None:
     other = says(call("list_files"))
     node, _ = await run(world, *[says(LOOK)] * 3, other, *[says(LOOK)] * 2, FINISH)
@@ -124,6 +126,7 @@ async def test_whoever_heeds_the_warning_goes_on(world: World) -> None:
     assert (node.result, await notices(world, node)) == ("done", [CIRCLE])
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_silent_reply_is_nudged_and_the_work_goes_on(world: World) -> None:
     node, ada = await run(world, says("Let me think."), says("Now.", LOOK), says("Hm."), FINISH)
 

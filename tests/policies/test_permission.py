@@ -36,6 +36,7 @@ async def told(world: World, founded: Founded) -> list[Told]:
     return [Told(t.text, bool(t.extra.get("failed"))) for t in answers]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_the_first_rule_that_matches_decides(world: World) -> None:
     rules = (
         Rule(tool="bash", action="allow", pattern="echo *"),
@@ -64,6 +65,7 @@ async def test_the_first_rule_that_matches_decides(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_rule_is_about_the_argument_that_matters_not_the_one_written_first(
     world: World,
 ) -> None:
@@ -83,6 +85,7 @@ async def test_a_rule_is_about_the_argument_that_matters_not_the_one_written_fir
     assert answers == [denied("bash", "rm *"), denied("bash", "rm *"), denied("write_file", "*")]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_spelling_of_a_path_gets_around_a_rule(world: World) -> None:
     rules = (
         Rule(tool="write_file", action="deny", pattern="secret/*"),

@@ -18,7 +18,7 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Lines are tested on the loop that commands use as well as on Python's own."""
     own = {"asyncio": asyncio.new_event_loop}
-    return own | {"uvloop": uvloop.new_event_loop} if item.path.name == "test_line.py" else own
+    return own | {"uvloop": uvloop.new_event_loop} if "test_line" in item.path.name else own
 
 
 @pytest.fixture

@@ -2,9 +2,12 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+
+from agiraph.providers.http import Http
+from agiraph.providers.line import Body
 
 Talk = Callable[["Caller"], Awaitable[None]]
 """What a server does with one connection."""
@@ -66,7 +69,7 @@ class RawServer:
             writer.close()
 
     @asynccontextmanager
-    async def open(self, tls: ssl.SSLContext | None = None) -> AsyncIterator["RawServer"]:
+    async def open(self, tls: ssl.SSLContext | None = None) -> AsyncGenerator["RawServer"]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls, backlog=512)
         port = server.sockets[0].getsockname()[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/v1"
@@ -84,7 +87,19 @@ def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
     return b"HTTP/1.1 %b\r\ncontent-length: %d\r\n%b\r\n%b" % (status, len(body), lines, body)
 
 
+async def ask(http: Http, server: RawServer, body: Body = (b"{}",)) -> bytes:
+    """What the server answers."""
+    async with http.post(server.url, headers={}, body=body) as response:
+        return b"".join([chunk async for chunk in response.chunks()])
+
+
+async def echo(caller: Caller) -> None:
+    """Answer every request with what it said and the number of its connection."""
+    while body := await caller.hear():
+        await caller.say(answer(body + b" on %d" % caller.number))
+
+
 async def until(holds: Callable[[], bool]) -> None:
     """Let everything run until this holds."""
-    while not holds():
+    while not holds():  # noqa: ASYNC110 - what is waited for happens inside a socket
         await asyncio.sleep(0)

@@ -8,6 +8,7 @@ import pytest
 
 from agiraph.domain.errors import (
     ContextExceeded,
+    Misconfigured,
     ModelError,
     ModelRefused,
     ModelUnavailable,
@@ -171,3 +172,14 @@ async def test_a_password_in_an_address_is_not_repeated(http: Http) -> None:
 )
 def test_what_an_error_says_is_found_in_every_shape(raw: bytes, said: str) -> None:
     assert error_text(raw) == said
+
+
+@pytest.mark.parametrize("key", ["a\r\nx-injected: yes", "a\nb", "a\r", "a\0"])
+async def test_a_key_cannot_bring_headers_of_its_own(http: Http, key: str) -> None:
+    async with ModelServer([]) as server:
+        headers = {"authorization": f"Bearer {key}"}
+        with pytest.raises(Misconfigured, match="holds a line break"):
+            async with http.post(f"{server.openai_url}/a", headers=headers, body=(b"{}",)):
+                pass
+
+    assert (server.requests, server.refused) == ([], [])

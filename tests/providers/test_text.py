@@ -1,148 +1,43 @@
 """Tools for models that can only write: what they are shown, and what of their words is a call."""
 
 import contextlib
-import re
 from collections.abc import Callable
-from itertools import count, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Transcript
+from agiraph.domain.chat import Attachment, Transcript
 from agiraph.domain.errors import ModelGarbled, ModelUnavailable
 from agiraph.domain.work import NodeStatus, Usage
-from agiraph.providers.base import Model, Reply, Request
+from agiraph.providers.anthropic import AnthropicModel
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.gemini import GeminiModel
+from agiraph.providers.http import Http
 from agiraph.providers.openai import OpenAIModel
-from agiraph.providers.text import KEY_LENGTH, KEY_LETTERS, TextModel, draw_key
-from agiraph.providers.text_calls import DEEPEST, MOST_CALLS, NO_NAME, Parsed, parse
+from agiraph.providers.text import TextModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
 from agiraph.testing.script import Seen
-from agiraph.testing.scripted import Line
+from tests.providers.conftest import KEY as CANARY
 from tests.providers.said import request, thread, tool_call, turn
+from tests.providers.written import (
+    ANNOUNCED,
+    KEY,
+    READ,
+    SPEC,
+    announced,
+    counted,
+    key_line,
+    shown,
+    step,
+    text_model,
+    writes,
+)
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
 
-KEY = "k4tz9wqb"
-SPEC = ToolSpec(
-    name="read_file", description="Read.", schema={"type": "object"}, guidance="Read it first."
-)
-READ = '<call KEY read_file>\n{"path": "a.md"}\n</call>'
-READING = tool_call("", "read_file", path="a.md")
-ANNOUNCED = re.compile(r"The key for this reply is (\w+)\.")
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-def counted() -> Callable[[], str]:
-    """Keys that a test can foresee: bbbbbbb2, bbbbbbb3 and so on."""
-    numbers = count(2)
-    return lambda: f"bbbbbbb{next(numbers)}"
-
-
-def announced(text: str) -> str:
-    """The key that a message ends with."""
-    found = ANNOUNCED.search(text)
-    assert found is not None
-    return found[1]
-
-
-def writes(text: str) -> Line:
-    """A reply with the key of its request wherever it says KEY."""
-    return lambda asked: says(text.replace("KEY", announced(asked.transcript.turns[-1].text)))
-
-
-def text_model(*lines: Line, draw: Callable[[], str] = draw_key) -> TextModel:
-    return TextModel(ScriptedModel("scripted/plain", list(lines)), draw=draw)
-
-
-def shown(model: TextModel) -> list[tuple[str, str]]:
-    """What the model behind it was shown last."""
-    assert isinstance(model.inner, ScriptedModel)
-    asked = model.inner.requests[-1]
-    assert asked.tools == ()
-    return [("system", asked.system), *((t.role, t.text) for t in asked.turns)]
-
-
-def broken(name: str, malformed: str) -> ToolCall:
-    return ToolCall(id="", name=name, malformed=malformed)
-
-
-# ---- reading -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "calls"),
-    [
-        ("Just words.", "Just words.", ()),
-        (READ, "", (READING,)),
-        ('<call KEY bash>{"command": "ls"}</call>', "", (tool_call("", "bash", command="ls"),)),
-        (f"First.\n{READ}\nThen.", "First.\nThen.", (READING,)),
-        ("<call KEY a>\n</call>\n<call KEY a>{}</call>  ", "", (tool_call("", "a"),) * 2),
-        ("<call KEY a>\r\n{}\r\n</call>\r\n", "", (tool_call("", "a"),)),
-        ('<call KEY a>\n{"b": "\n</call> 2"}\n</call>', "", (tool_call("", "a", b="\n</call> 2"),)),
-        ('<call KEY>{"name": "a", "arguments": {"b": 1}}</call>', "", (tool_call("", "a", b=1),)),
-        ('<call KEY a>\n{"b": \n</call>', "", (broken("a", '{"b":'),)),
-        ('<call KEY a>\n{"b": "\\\n"}\n</call>', "", (broken("a", '{"b": "\\\n"}'),)),
-        ("<call KEY a>\nnull\n</call>", "", (broken("a", "null"),)),
-        ("<call KEY a>\n[1]\n</call>", "", (broken("a", "[1]"),)),
-        ('<call KEY>\n{"b": 1}\n</call>', "", (broken(NO_NAME, '{"b": 1}'),)),
-        ("<call KEY>\n</call>", "", (broken(NO_NAME, ""),)),
-        ('<call KEY a>\n{"b": 1}', "", (broken("a", '(without </call>) {"b": 1}'),)),
-        ("<call KEY", "", (broken(NO_NAME, "(without > behind the name) "),)),
-        ("<call KEY a>{}</call><call x>{}</call>", "", (broken("a", "{}</call><call x>{}"),)),
-    ],
-)  # fmt: skip
-def test_a_reply_is_its_words_and_its_calls(
-    text: str, words: str, calls: tuple[ToolCall, ...]
-) -> None:
-    assert parse(text.replace("KEY", KEY), KEY) == Parsed(text=words, calls=calls)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I would write <call KEY bash>{}</call>",
-        " <call KEY bash>{}</call>",
-        "> <call KEY bash>{}</call>",
-        "```\n<call KEY bash>{}</call>\n```",
-        "```xml\n<call KEY bash>{}</call>",
-        "~~~~\n~~~\n<call KEY bash>{}</call>\n~~~~",
-        "<call KEYx bash>{}</call>",
-        "<call bbbbbbbb bash>{}</call>",
-        "<call bash>{}</call>",
-        "\u2028<call KEY bash>{}</call>",
-    ],
-)
-def test_what_only_looks_like_a_call_stays_words_and_is_noticed(text: str) -> None:
-    text = text.replace("KEY", KEY)
-
-    assert parse(text, KEY) == Parsed(text=text.strip(), missed=True)
-
-
-def test_without_a_key_nothing_is_a_call() -> None:
-    text = "<call >{}</call>\n<call None>{}</call>"
-
-    assert parse(text, "") == Parsed(text=text)
-
-
-def test_a_call_rehearsed_in_thought_is_not_made() -> None:
-    text = f"<think>\nI could write\n{READ}\n</think>\nSo:\n{READ}".replace("KEY", KEY)
-
-    read = parse(text, KEY)
-
-    rehearsed = f"I could write\n{READ}".replace("KEY", KEY)
-    assert read == Parsed(
-        text="So:", calls=(tool_call("", "read_file", path="a.md"),), thought=rehearsed
-    )
-
-
-def test_calls_in_one_reply_are_bounded_and_so_is_their_depth() -> None:
-    many = parse(f"<call {KEY} a>{{}}</call>\n" * (MOST_CALLS + 1), KEY)
-    fits = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
-    deep = f'{{"a":{fits}}}'
-
-    assert (len(many.calls), many.missed) == (MOST_CALLS, True)
-    assert parse(f"<call {KEY} a>{fits}</call>", KEY).calls[0].malformed is None
-    assert parse(f"<call {KEY} a>{deep}</call>", KEY).calls == (broken("a", deep),)
 
 
 # ---- what is shown -------------------------------------------------------------------------
@@ -186,13 +81,6 @@ async def test_a_thread_is_shown_as_plain_words_in_turn() -> None:
     )
 
 
-def key_line(key: str) -> str:
-    return (
-        f"[Runtime] The key for this reply is {key}. A call looks like this: `<call {key} "
-        "tool_name>` at the beginning of a line, the arguments as one JSON object, `</call>`."
-    )
-
-
 async def test_guidance_that_the_prompt_already_holds_is_not_repeated() -> None:
     model = text_model(says("Fine."))
     await model.reply(
@@ -216,6 +104,26 @@ async def test_a_reply_has_the_inner_models_usage_and_carries_its_key() -> None:
         usage=Usage(input_tokens=7, output_tokens=3),
         extra={"text": {"key": KEY, "kind": "calls"}},
     )
+
+
+async def test_of_the_vendors_own_only_the_thinking_is_kept() -> None:
+    vendor = {"name": "anthropic", "parts": [{"type": "text", "text": "Hello."}]}
+    answer = Reply(text="Hello.", extra={"thinking": "Hm.", "vendor": vendor}, model="a/b")
+    reply = await TextModel(Recorded("a/b, c/d", answer), draw=lambda: KEY).reply(request())
+
+    noted = {"key": KEY, "kind": "words"}
+    assert reply == Reply(text="Hello.", extra={"text": noted, "thinking": "Hm."}, model="text/a/b")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A model that gives one answer."""
+
+    name: str
+    answer: Reply
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        return self.answer
 
 
 async def test_pictures_go_along_with_the_message_they_end_up_in() -> None:
@@ -249,19 +157,24 @@ async def test_over_thirty_turns_what_was_sent_before_stays_to_the_byte(model_on
     assert server.refused == []
     assert roles == ["user", "assistant"] * 29 + ["user"]
     assert all(later.startswith(earlier[:-2]) for earlier, later in pairwise(sent))
-    assert len({announced(t) for t in map(bytes.decode, sent)}) == 1  # the first one stays
+    assert len(set(ANNOUNCED.findall(sent[-1].decode()))) == 30
     last = sent[-1].rindex(b'{"role":"user"')
     assert again[:last] == sent[-1][:last]
     assert again != sent[-1]  # for the last key is drawn anew
 
 
-async def step(model: Model, transcript: Transcript, answer: str) -> None:
-    """One round, as the loop does it: a call, its intent, its answer."""
-    reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-    calls = transcript.named_apart(reply.calls)
-    transcript.add(turn("assistant", reply.text, calls=calls, extra=reply.extra))
-    transcript.add(turn("intent", "read_file", ref=calls[0].id))
-    transcript.add(turn("tool", answer, ref=calls[0].id))
+async def test_what_an_inner_wire_has_encoded_is_never_encoded_again() -> None:
+    seen: list[Transcript] = []
+
+    def look(asked: Request) -> Says:
+        seen.append(asked.transcript)
+        return says(READ.replace("KEY", announced(asked.transcript.turns[-1].text)))
+
+    model, transcript = text_model(look, look, look), thread()
+    for _ in range(3):
+        await step(model, transcript, "Hello.")
+
+    assert seen[0] is seen[1] is seen[2]
 
 
 async def test_a_request_that_failed_is_sent_again_or_ends_with_what_came_since() -> None:
@@ -274,10 +187,10 @@ async def test_a_request_that_failed_is_sent_again_or_ends_with_what_came_since(
             await model.reply(Request(transcript=transcript, tools=(SPEC,)))
 
     assert isinstance(model.inner, ScriptedModel)
-    assert [asked.turns[-1].text for asked in model.inner.requests] == [
-        f"Hello.\n\n{key_line('bbbbbbb2')}",
-        f"Hello.\n\n{key_line('bbbbbbb2')}",
-        f"Hello.\n\nStill there?\n\n{key_line('bbbbbbb3')}",
+    assert [[t.text for t in asked.turns] for asked in model.inner.requests] == [
+        [f"Hello.\n\n{key_line('bbbbbbb2')}"],
+        [f"Hello.\n\n{key_line('bbbbbbb2')}"],
+        [f"Hello.\n\nStill there?\n\n{key_line('bbbbbbb3')}"],
     ]
 
 
@@ -294,16 +207,19 @@ async def test_a_thread_begun_with_native_calls_goes_on_in_words() -> None:
     assert (silent, last) == (("assistant", "(nothing)"), ("user", key_line("bbbbbbb9")))
 
 
-async def test_a_thread_may_go_from_words_to_native_calls_and_back(model_on: ModelOn) -> None:
+@pytest.mark.parametrize("wire", [OpenAIModel, AnthropicModel, GeminiModel])
+async def test_a_thread_may_go_from_words_to_native_calls_and_back(wire: Any, http: Http) -> None:
     def script(seen: Seen) -> Says:
         if seen.tools:
-            return says(Call("read_file", {"path": "b.md"}, id="native"))
-        return says(READ.replace("KEY", announced(seen.messages[-1].text)))
+            return says("Hm.", Call("read_file", {"path": "b.md"}, id="n"), thinking="A file.")
+        said = READ.replace("KEY", announced(seen.messages[-1].text))
+        return says(said, thinking="A key, and a file.")
 
     transcript = thread()
     async with ModelServer(script) as server:
-        native, text = model_on(server), TextModel(model_on(server))
-        for model in (text, native, text, native):
+        url = server.openai_url if wire is OpenAIModel else server.url
+        native = wire(name="a/m", model="m", base_url=url, key=CANARY, http=http)
+        for model in (TextModel(native), native, TextModel(native), native):
             await step(model, transcript, "Hello.")
         last = server.requests[-1].messages
 
@@ -312,7 +228,8 @@ async def test_a_thread_may_go_from_words_to_native_calls_and_back(model_on: Mod
 
 
 async def test_without_tools_the_prompt_stays_and_nothing_is_called() -> None:
-    model = text_model(writes(READ), says(f"Bye.\n{READ}"))
+    told = READ.replace("KEY", "bbbbbbb3")
+    model = text_model(writes(READ), says(f"Bye.\n{told}"), draw=counted())
     transcript = thread()
     await step(model, transcript, "Hello.")
     before = shown(model)
@@ -323,7 +240,8 @@ async def test_without_tools_the_prompt_stays_and_nothing_is_called() -> None:
     assert after[-1][1].endswith(
         "\n\n[Runtime] Tools cannot be called in this reply. Answer in words."
     )
-    assert (reply.text, reply.calls) == (f"Bye.\n{READ}", ())
+    assert reply.extra["text"] == {"key": "bbbbbbb3", "kind": "words"}
+    assert (reply.text, reply.calls) == (f"Bye.\n{told}", ())
 
 
 async def test_plain_chat_without_tools_is_left_as_it_is() -> None:
@@ -347,12 +265,6 @@ async def test_a_structured_answer_is_the_first_json_object_in_the_words() -> No
         "Hello.\n\n[Runtime] Answer with one JSON object and nothing else. It must meet this JSON "
         'schema: {"type":"object","required":["price"]}'
     )
-
-
-@pytest.mark.parametrize("text", ["No idea.", "{", "[1]", '{"a": 1', '{"a":' * 65 + "1" + "}" * 65])
-async def test_a_structured_answer_without_an_object_is_garbled(text: str) -> None:
-    with pytest.raises(ModelGarbled, match="Asked for a JSON object"):
-        await text_model(says(text)).reply(Request(transcript=thread(), schema={}))
 
 
 @pytest.mark.parametrize("text", ["", " \n", "<think>Hm.", "<think>Hm.</think>\n"])
@@ -469,10 +381,3 @@ async def test_a_restart_shows_the_same_thread_to_the_byte(world: World) -> None
     earlier, later = shown(before), shown(after)
     assert later[: len(earlier)] == earlier
     assert [role for role, _ in later] == ["system", "user", *["assistant", "user"] * 2]
-
-
-def test_keys_are_random_and_no_words() -> None:
-    keys = {draw_key() for _ in range(1000)}
-
-    assert len(keys) == 1000
-    assert all(len(key) == KEY_LENGTH and set(key) <= set(KEY_LETTERS) for key in keys)

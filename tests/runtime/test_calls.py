@@ -1,6 +1,6 @@
 """Every call gets one answer: good ones, bad ones, and those that a crash cut off."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
     """A world with tools of the test's own."""
 
     @asynccontextmanager
-    async def open_world(*tools: Tool) -> AsyncIterator[World]:
+    async def open_world(*tools: Tool) -> AsyncGenerator[World]:
         async with World(tmp_path / "home", database_url=database_url, tools=tools) as world:
             yield world
 

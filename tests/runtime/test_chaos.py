@@ -109,11 +109,22 @@ class Chaos:
     async def settle(self, seconds: float) -> None:
         """Until nothing is left to do, with a person who answers whoever was cut off too often."""
         async with asyncio.timeout(seconds):
-            while await self.insist(lambda: self.store.read(nodes.agents_with_work)):
-                for founded in self.staff:
-                    for asked in await self.store.read(messages.open_questions, founded.team.id):
-                        await self.store.write(journal.answer_question, asked.id, "Try again.")
+            # Others do the work: there is nothing here to wait for but the rows.
+            while await self.insist(self.answer_all) or await self.insist(self.at_work):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
+
+    async def at_work(self) -> bool:
+        return bool(await self.store.read(nodes.agents_with_work))
+
+    async def answer_all(self) -> bool:
+        asked = [
+            question
+            for founded in self.staff
+            for question in await self.store.read(messages.open_questions, founded.team.id)
+        ]
+        for question in asked:
+            await self.store.write(journal.answer_question, question.id, "Try again.")
+        return bool(asked)
 
     async def end(self) -> None:
         for worker in self.workers:
@@ -162,9 +173,11 @@ def one_at_a_time(told: list[Event]) -> None:
 
 async def run(chaos: Chaos, *, patience: float) -> str:
     begun = time.monotonic()
-    await chaos.hire()
     try:
-        await asyncio.gather(chaos.talk(), chaos.harm())
+        await chaos.hire()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(chaos.talk())
+            group.create_task(chaos.harm())
         await chaos.settle(patience)
         takeovers = replies = 0
         for founded in chaos.staff:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,7 +30,7 @@ RUN = f"{sys.executable} btc_price.py"
 
 
 @asynccontextmanager
-async def price_service() -> AsyncIterator[str]:
+async def price_service() -> AsyncGenerator[str]:
     """A service on loopback whose answers have another shape than one would think."""
 
     async def quote(_: web.Request) -> web.Response:

@@ -104,7 +104,7 @@ def test_a_kill_in_the_middle_of_a_compaction_changes_nothing(tmp_path: Path) ->
         assert set(Ledger(home).all("researched")) == set(SUBJECTS)
 
 
-def _at(k: int):  # noqa: ANN202
+def _at(k: int):
     passed = 0
 
     def count(_: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.errors import AgiraphError, StoreDamaged
+from agiraph.domain.errors import StoreDamaged
 from agiraph.domain.events import Event
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store import teams as rows
@@ -75,10 +75,7 @@ async def test_a_page_of_garbage_is_never_taken_for_data(written: Path) -> None:
         start = page * PAGE_BYTES
         damaged[start : start + PAGE_BYTES] = chance.randbytes(PAGE_BYTES)
         written.write_bytes(damaged)
-        try:
-            seen = await opens(written)
-        except UnicodeDecodeError:  # SQLite's complaint quotes the garbage; see below
-            seen = None
+        seen = await opens(written)
         refused += seen is None
         assert seen in (None, told), f"page {page + 1}"
     assert refused >= 0.9 * len(pages)
@@ -96,7 +93,7 @@ async def test_flipped_bytes_are_refused_or_left_as_they_are(written: Path) -> N
         written.write_bytes(damaged)
         try:
             refused += await opens(written) is None
-        except (AgiraphError, ValueError):  # found when it was read
+        except (StoreDamaged, ValueError):  # found when it was read
             refused += 1
     assert refused > 0
 
@@ -151,7 +148,7 @@ async def test_a_journal_cut_off_anywhere_leaves_a_beginning_of_the_story(tmp_pa
     frame = 24 + PAGE_BYTES
     frames = (len(journal) - 32) // frame
     lengths: set[int] = set()
-    for kept in range(frames // 2, frames + 1):
+    for kept in range(frames, 0, -5):
         for torn in (0, 12, frame // 2):
             path = tmp_path / f"cut{kept}.{torn}.db"
             shutil.copyfile(tmp_path / "seen" / "agiraph.db", path)

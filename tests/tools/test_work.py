@@ -1,5 +1,7 @@
 """Handing in publishes what there is and ends the node; a checkpoint only says where one stands."""
 
+import pytest
+
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services import board, teams
 from agiraph.store.tx import Tx
@@ -74,6 +76,7 @@ async def test_a_checkpoint_is_kept_and_shown_while_the_work_goes_on(world: Worl
     ]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_handing_in_without_words_is_refused_and_the_work_goes_on(world: World) -> None:
     goal, told = await made(
         world, call("finish", summary=""), call("finish"), call("publish", summary="x")
@@ -88,6 +91,7 @@ async def test_handing_in_without_words_is_refused_and_the_work_goes_on(world: W
     assert goal.result == "done"
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_what_cannot_be_published_is_told_before_anything_is_lost(world: World) -> None:
     world.script(
         "ada",

@@ -41,6 +41,6 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Stopped.", err=True)
         sys.exit(130)
-    except AgiraphError as error:
+    except (AgiraphError, OSError) as error:
         click.echo(f"agiraph: {error}", err=True)
         sys.exit(1)

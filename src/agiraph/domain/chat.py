@@ -12,6 +12,9 @@ Role = Literal["system", "user", "assistant", "tool", "intent"]
 """Who speaks. An intent is for the journal alone: a call was begun that costs money, or that must
 not be made twice."""
 
+AGAIN = "again:"
+"""How the ref of a notice begins that gives another try; what came before no longer counts."""
+
 THINKING = "thinking"
 """What an intent to ask the model is about; it carries what was held for the call."""
 

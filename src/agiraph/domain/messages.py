@@ -23,6 +23,8 @@ MessageKind = Literal[
 Decision = Literal["approve", "deny"]
 
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
+ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion"})
+"""What an agent with nothing to do takes up; the rest it hears when it is next at work."""
 INBOX: frozenset[MessageKind] = frozenset(
     {"question", "approval", "briefing", "report", "failure", "result"}
 )

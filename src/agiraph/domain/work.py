@@ -128,6 +128,9 @@ class WorkNode:
     result: str | None = None
     manifest: dict[str, str] = field(default_factory=dict[str, str])
     started_at: datetime | None = None
+    claimed_at: datetime | None = None
+    worked_seconds: float = 0.0
+    """Time at work before it was last claimed; waiting does not count."""
     ended_at: datetime | None = None
 
     def moved(self, to: NodeStatus, **changes: Any) -> "WorkNode":

@@ -6,7 +6,7 @@ from itertools import islice
 
 import orjson
 
-from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.chat import AGAIN, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason
 from agiraph.services.journal import Notice
@@ -120,6 +120,8 @@ def _newest(transcript: Transcript) -> Iterator[Turn]:
     """The entries of the thread, newest first, as far back as it is looked at."""
     replies = 0
     for turn in reversed(transcript.turns):
+        if turn.ref is not None and turn.ref.startswith(AGAIN):
+            return
         yield turn
         replies += turn.role == "assistant"
         if replies == LOOKED_AT:

@@ -94,7 +94,7 @@ def _meters(ctx: RunContext) -> list[_Meter]:
     if budget.usd is not None:
         used = tally.usage.usd or 0.0
         meters.append(_Meter("dollars", used, budget.usd, StopReason.MONEY_SPENT))
-    if budget.seconds is not None and ctx.node.started_at is not None:
-        used = (ctx.clock.now() - ctx.node.started_at).total_seconds()
+    if budget.seconds is not None and ctx.node.claimed_at is not None:
+        used = ctx.node.worked_seconds + (ctx.clock.now() - ctx.node.claimed_at).total_seconds()
         meters.append(_Meter("seconds", used, budget.seconds, StopReason.TIME_SPENT))
     return meters

@@ -23,8 +23,8 @@ from agiraph.providers.encoded import (
     forget_thinking,
     is_failed,
     kept,
+    own_parts,
     tool_name,
-    vendor_parts,
 )
 from agiraph.providers.http import Http
 from agiraph.providers.line import Body
@@ -59,7 +59,8 @@ class AnthropicModel:
             return await ask(
                 self.http,
                 f"{self.base_url.rstrip('/')}/v1/messages",
-                headers={"x-api-key": self.key, "anthropic-version": VERSION},
+                headers={"anthropic-version": VERSION}
+                | ({"x-api-key": self.key} if self.key else {}),
                 key=self.key,
                 body=encode(self.model, request, self.max_output_tokens),
                 reader=_Reader(),
@@ -138,7 +139,7 @@ class _Form:
         return [{"role": "user", "content": [_result(turn) for turn in turns]}]
 
     def _said(self, turn: Turn) -> list[Part]:
-        parts = vendor_parts(turn, WIRE) if self._replays else []
+        parts = own_parts(turn, WIRE) if self._replays else []
         if not parts:
             return [*_text(turn.text), *map(_use, turn.calls)]
         self.replayed = True
@@ -232,6 +233,8 @@ class _Reader:
         self._blocks: dict[int, _Block] = {}
         self._usage: Part = {}
         self._content: list[Part] = []
+        self._filled = False
+        """The thread and the reply together fill the window."""
 
     def take(self, event: Part) -> Iterator[str]:
         match event.get("type"):
@@ -274,6 +277,8 @@ class _Reader:
         if any(part.get("type") in _THINKING for part in parts):
             draft.parts = parts
         draft.usage = _usage(self._usage)
+        if self._filled and not draft.calls and not any(draft.text):
+            raise ContextExceeded("The thread leaves no room for an answer in the model's window.")
 
     def _count(self, usage: Any) -> None:
         known = cast(Part, usage or {})
@@ -285,8 +290,10 @@ class _Reader:
                 details: Part = end.get("stop_details") or {}
                 said = details.get("explanation") or details.get("category")
                 self.draft.refusal = words(said) or "refusal"
-            case "model_context_window_exceeded" if not (self._blocks or end.get("content")):
-                raise ContextExceeded("The thread fills the model's whole context window.")
+            case "model_context_window_exceeded":
+                self._filled = True
+            case "max_tokens":
+                self.draft.limited = True
             case _:
                 pass
 

@@ -8,6 +8,7 @@ from agiraph.providers.fallback import Fallback
 from agiraph.providers.prices import Priced, Prices
 from agiraph.providers.registry import Maker, Registry
 from agiraph.providers.retry import Retrying
+from agiraph.providers.text import TextModel
 
 PATIENCE = 5.0
 """How long a model is waited for that another one stands behind."""
@@ -48,21 +49,32 @@ class Catalogue:
         """Those of the names that a price list may know; an own model is called `own`."""
         chain = split(names)
         free = {*self._own, "demo"}
-        return ["own" if name.partition("/")[0] in free else name for name in chain]
+        providers = [name.removeprefix("text/").partition("/")[0] for name in chain]
+        return [
+            "own" if provider in free else name
+            for name, provider in zip(chain, providers, strict=True)
+        ]
 
     async def close(self) -> None:
         await self.registry.close()
 
     def _one(self, name: str, *, last: bool) -> Model:
-        provider, _, model = name.partition("/")
+        bare = name.removeprefix("text/")
+        provider, _, model = bare.partition("/")
         if provider in self._own:
-            return self._own[provider](model)
-        wire = self.registry.resolve(name)
+            own = self._own[provider](model)
+            return own if name == bare else TextModel(own)
+        wire = self._wire(name)
         circuit = self._circuits.setdefault(provider, Circuit(provider, self._clock))
         guarded = Guarded(model=wire, circuit=circuit)
         patient = Retrying(model=guarded, clock=self._clock)
         hasty = Retrying(model=guarded, clock=self._clock, tries=2, longest_wait=PATIENCE)
         return Priced(model=patient if last else hasty, prices=self.prices)
+
+    def _wire(self, name: str) -> Model:
+        if name.startswith("text/"):
+            return TextModel(self.registry.resolve(name.removeprefix("text/")))
+        return self.registry.resolve(name)
 
 
 def split(names: str) -> list[str]:

@@ -119,6 +119,16 @@ def vendor_parts(turn: Turn, vendor: str) -> list[Part]:
     return found["parts"] if found.get("name") == vendor else []
 
 
+def own_parts(turn: Turn, vendor: str) -> list[Part]:
+    """All parts of a reply in their order, if the turn still says what they say and no more."""
+    parts = vendor_parts(turn, vendor)
+    calls = [part["call"] for part in parts if "call" in part]
+    said = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
+    # Parts of nothing but white space are not kept, so that is not compared.
+    is_same = "".join(said.split()) == "".join(turn.text.split())
+    return parts if is_same and calls == [*range(len(turn.calls))] else []
+
+
 def call_of(part: Part, turn: Turn) -> ToolCall | None:
     """The call that stands in this place of a reply, as it is known in the thread."""
     return turn.calls[cast(int, part["call"])] if "call" in part else None

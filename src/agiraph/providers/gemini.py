@@ -23,8 +23,8 @@ from agiraph.providers.encoded import (
     forget_thinking,
     is_failed,
     kept,
+    own_parts,
     tool_name,
-    vendor_parts,
 )
 from agiraph.providers.http import Http
 from agiraph.providers.line import Body
@@ -62,7 +62,7 @@ class GeminiModel:
             return await ask(
                 self.http,
                 f"{base}/v1beta/models/{model}:streamGenerateContent?alt=sse",
-                headers={"x-goog-api-key": self.key},
+                headers={"x-goog-api-key": self.key} if self.key else {},
                 key=self.key,
                 body=encode(self.model, request),
                 reader=_Reader(),
@@ -141,7 +141,7 @@ class _Form:
         return {"functionResponse": {"id": identity, "name": name, "response": said}}
 
     def _said(self, turn: Turn) -> list[Part]:
-        own = vendor_parts(turn, WIRE) if self._replays else []
+        own = own_parts(turn, WIRE) if self._replays else []
         self.replayed = self.replayed or bool(own)
         unsealed = [*_text(turn.text), *({"call": n} for n in range(len(turn.calls)))]
         parts = [_written(part, turn) for part in own or unsealed]
@@ -181,10 +181,10 @@ class _Reader:
         self._run: list[str] = []
         """Words since the last part that stands for itself."""
         self._sealed = False
+        self._usage: Any = {}
 
     def take(self, event: Part) -> Iterator[str]:
-        if usage := event.get("usageMetadata"):
-            self.draft.usage = _usage(usage)
+        self._usage = event.get("usageMetadata") or self._usage
         feedback: Part = event.get("promptFeedback") or {}
         if blocked := feedback.get("blockReason"):
             self._withhold(blocked, feedback.get("blockReasonMessage"))
@@ -203,6 +203,7 @@ class _Reader:
 
     def finish(self) -> None:
         self._close_run()
+        self.draft.usage = _usage(self._usage)
         if self._sealed:
             self.draft.parts = self._parts
 
@@ -241,6 +242,7 @@ class _Reader:
         if not reason:
             return
         self.draft.ended = True
+        self.draft.limited = reason == "MAX_TOKENS"
         if reason in _BUNGLED:
             told = words(candidate.get("finishMessage"))[:200]
             raise ModelGarbled(f"The model bungled its answer ({reason}). {told}".rstrip())

@@ -20,7 +20,7 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
-from agiraph.providers.line import Body, Line, LineError, Lines, split
+from agiraph.providers.line import Body, Line, LineError, Lines, Untrusted, split
 
 STALL_SECONDS = 120
 """A stream that says nothing for this long is given up: keep-alives come far more often."""
@@ -77,6 +77,11 @@ class Http:
                 raise await self._refusal(response)
             yield response
             heard = True
+        except Untrusted as error:
+            raise ModelRefused(
+                f"{shown} shows a certificate that is not trusted ({error}). If it is your own, "
+                "set SSL_CERT_FILE to a file with it."
+            ) from error
         except LineError as error:
             raise ModelUnavailable(f"Cannot reach {shown}: {error}.") from error
         finally:

@@ -31,6 +31,10 @@ class LineError(Exception):
     """The connection failed: it could not be made, broke, or said nothing for too long."""
 
 
+class Untrusted(LineError):
+    """The server's certificate is not to be trusted; trying again will not change that."""
+
+
 class Host(NamedTuple):
     name: str
     port: int
@@ -77,6 +81,7 @@ class Line(asyncio.Protocol):
         self._header_bytes = 0
         self._pieces: list[bytes] = []
         self._buffered = 0
+        self._sent = False
         self._headed = False
         self._ended = False
         self._keep_alive = False
@@ -90,14 +95,20 @@ class Line(asyncio.Protocol):
         self._hear()
         self._timer = self._loop.call_later(self._stall, self._check)
         self._transport.write(head)
+        await self._send(body)
+        while not self._headed:
+            await self._more()
+
+    async def _send(self, body: Body) -> None:
         for piece in body:
             for start in range(0, len(piece), SLICE):
+                if self._headed or self._broken is not None:
+                    return  # the server has heard enough, or is gone
                 # A copy: what is still on its way must not keep the thread from growing.
                 self._transport.write(bytes(piece[start : start + SLICE]))
                 if self._writable is not None:
                     await self._writable
-        while not self._headed:
-            await self._more()
+        self._sent = True
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The answer's body, as it comes."""
@@ -127,8 +138,9 @@ class Line(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Whether another request may follow: this one's answer is complete and nobody hung up."""
-        return self._keep_alive and self._broken is None and not self._transport.is_closing()
+        """Whether another request may follow: this one is over and done, and nobody hung up."""
+        over = self._sent and self._ended and self._keep_alive
+        return over and self._broken is None and not self._transport.is_closing()
 
     def rest(self) -> None:
         """No request is under way."""
@@ -188,6 +200,7 @@ class Line(asyncio.Protocol):
         self.status = self._parser.get_status_code()
         if self.status >= 200:  # 1xx only announces the answer
             self._headed = True
+            self.resume_writing()  # whoever still sends should rather listen now
             self._wake()
 
     def on_body(self, body: bytes) -> None:
@@ -256,6 +269,8 @@ class Lines:
                     ssl=_trust() if host.secure else None,
                     server_hostname=host.name if host.secure else None,
                 )
+        except ssl.SSLCertVerificationError as error:
+            raise Untrusted(error.verify_message) from error
         except TimeoutError as error:
             raise LineError(f"no connection within {CONNECT_SECONDS:g} s") from error
         except OSError as error:

@@ -52,7 +52,8 @@ class OpenAIModel:
     @property
     def vendor(self) -> str:
         """Whose thinking may be shown to this model: the wire is spoken by many."""
-        return self.name.partition("/")[0]
+        provider = self.name.partition("/")[0]
+        return self.name if provider == "openrouter" else provider  # behind a router are many
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         try:
@@ -223,14 +224,15 @@ class _Reader:
 
     def _hear(self, delta: Part) -> str:
         """Add what came; the words in it."""
-        said = words(delta.get("content"))
-        self.draft.text.append(said)
-        self._refused.append(words(delta.get("refusal")))
+        if said := words(delta.get("content")):
+            self.draft.text.append(said)
+        if refused := delta.get("refusal"):
+            self._refused.append(words(refused))
         reasoned = delta.get("reasoning_content")
         if isinstance(reasoned, str) and reasoned:
             self._reasoned.append(reasoned)
         thought = reasoned or delta.get("reasoning")
-        if isinstance(thought, str):
+        if isinstance(thought, str) and thought:
             self.draft.thinking.append(words(thought))
         for detail in delta.get("reasoning_details") or ():
             self._take_detail(detail)
@@ -265,6 +267,7 @@ class _Reader:
         if reason is None:
             return
         self.draft.ended = True
+        self.draft.limited = reason == "length"
         if reason == "error":
             raise ModelUnavailable("The answer broke off: the server says no more than that.")
         if reason in ("content_filter", "refusal"):

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Model, OnDelta, Reply, Request
@@ -16,6 +19,8 @@ _VENDORS = {"gemini": "google"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What a person says of a model: dollars per million tokens, and its window."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     input_usd: float | None = None
     output_usd: float | None = None

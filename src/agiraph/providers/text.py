@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from string import Template
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +37,7 @@ import orjson
 from agiraph.domain.chat import Role, ToolSpec, Transcript, Turn
 from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.ids import ThreadId
+from agiraph.prompts import prompt
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.text_calls import Reader, first_object, label, parse, written
 
@@ -262,6 +262,5 @@ class _Words(NamedTuple):
 
 @cache
 def _words() -> _Words:
-    # Not by way of agiraph.prompts: the layers keep the two apart.
-    text = (files("agiraph.prompts") / "text_tool_calls.md").read_text()
-    return _Words(*(Template(part.strip()) for part in text.split("\n---\n")))
+    parts = prompt("text_tool_calls").split("\n---\n")
+    return _Words(*(Template(part.strip()) for part in parts))

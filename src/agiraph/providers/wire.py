@@ -59,6 +59,8 @@ class Draft:
     usage: Usage = Usage()
     refusal: str = ""
     """Why the vendor withholds its answer, in its words."""
+    limited: bool = False
+    """The reply ran into the limit of its length."""
     ended: bool = False
     closed: bool = False
     """Nothing more is to come, even if the stream goes on."""
@@ -68,6 +70,8 @@ class Draft:
         if not text and not self.calls:
             if self.refusal:
                 raise ModelRefused(f"The model refuses to answer: {self.refusal}")
+            if self.limited:
+                raise ModelGarbled("The model used up its limit of output before it said a word.")
             raise ModelGarbled("The model answered nothing at all.")
         extra: dict[str, Any] = {}
         if thinking := "".join(self.thinking):

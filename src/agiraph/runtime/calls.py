@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.runtime.spill import spill
@@ -20,6 +21,14 @@ IN_DOUBT = (
 )
 
 
+class Halted(Exception):
+    """Somebody asked this work to stop: for good, or for now."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(halt)
+        self.halt = halt
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     tools: Mapping[str, Tool]
@@ -28,7 +37,8 @@ class Caller:
 
     async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Make one call and write down its answer: in one transaction, if the tool can."""
-        await self.settle(ctx)
+        if halt := await self.settle(ctx):
+            raise Halted(halt)
         if waiting_on := ctx.waiting.get(call.id):
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
@@ -80,10 +90,11 @@ class Caller:
         ctx.heard(*turns)
         return answer
 
-    async def settle(self, ctx: RunContext) -> None:
-        """Write down what was answered, before the next call is made."""
-        if ctx.answered:
-            await ctx.store.write(journal.answer, ctx.lease, ctx.take_answered())
+    async def settle(self, ctx: RunContext) -> Halt | None:
+        """Write down what was answered, before the next call is made; whether to make it at all."""
+        if not ctx.answered:
+            return None
+        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_answered())
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:

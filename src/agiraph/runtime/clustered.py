@@ -20,7 +20,7 @@ from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
 
 from agiraph.domain.errors import StoreUnavailable
-from agiraph.domain.ids import AgentId
+from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.runtime.engine import Drive
 from agiraph.services import work
@@ -66,8 +66,11 @@ class ClusteredEngine:
         self._stopping = asyncio.Event()
         self._queuer: PgQueuer | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._only: TeamId | None = None
 
-    async def start(self) -> None:
+    async def start(self, only: TeamId | None = None) -> None:
+        # Other processes may take up other teams' work; here nobody can be kept from it.
+        self._only = only
         self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=6)
         self._store.subscribe(self._notice)
         await self._reconcile()
@@ -81,6 +84,8 @@ class ClusteredEngine:
 
     async def stop(self) -> None:
         self._stopping.set()
+        if not self._tasks:
+            return  # it was never started
         consume, *others = self._tasks
         for task in others:
             task.cancel()
@@ -157,7 +162,7 @@ class ClusteredEngine:
         if left is not None and left.owner == owner:
             await self._store.write(work.disown, agent_id, owner=owner)
         else:
-            await self._drive(agent_id, owner=owner, alone=False)
+            await self._drive(agent_id, owner=owner, alone=False, only=self._only)
 
     async def _listen(self) -> None:
         """Hear other processes ask for a cancel."""

@@ -16,14 +16,14 @@ from agiraph.domain.errors import (
     ModelUnavailable,
     StoreUnavailable,
 )
-from agiraph.domain.ids import AgentId
+from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.time import Clock
 from agiraph.domain.work import StopReason
+from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes
-from agiraph.runtime.loop import Halted
-from agiraph.services import work
+from agiraph.services import journal, work
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -42,11 +42,13 @@ class Dispatcher:
     executor: Executor
     lanes: Lanes = field(default_factory=Lanes)
 
-    async def drive(self, agent_id: AgentId, *, owner: str, alone: bool) -> None:
+    async def drive(
+        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
+    ) -> None:
         """Run this agent's nodes, one after another, until its queue holds no more."""
         while True:
             async with self.lanes.work:
-                lease = await self._claim(agent_id, owner=owner, alone=alone)
+                lease = await self._claim(agent_id, owner=owner, alone=alone, only=only)
                 if lease is None:
                     return
                 await self.run(lease)
@@ -74,11 +76,15 @@ class Dispatcher:
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
             await self.store.write(work.release, lease)
 
-    async def _claim(self, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None:
+    async def _claim(
+        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None
+    ) -> Lease | None:
         pause = FIRST_PAUSE
         while True:
             try:
-                return await self.store.write(work.claim, agent_id, owner=owner, alone=alone)
+                return await self.store.write(
+                    work.claim, agent_id, owner=owner, alone=alone, only=only
+                )
             except StoreUnavailable as error:
                 log.warning("waiting for the store: %s", error)
                 await self.clock.sleep(pause)
@@ -103,7 +109,7 @@ class Dispatcher:
         except Exception as error:
             log.exception("%s broke", lease.node_id)
             detail = "".join(traceback.format_exception_only(error)).strip()
-            await self.store.write(work.conclude, lease, Failed(StopReason.BROKEN, detail))
+            await self.store.write(journal.end, lease, Failed(StopReason.BROKEN, detail))
         else:
             await self._write_down(lease, outcome)
 
@@ -112,7 +118,7 @@ class Dispatcher:
             case Parked():
                 await self.store.write(work.park, lease, outcome)
             case Finished(reason=StopReason.ANSWERED) | Failed():
-                await self.store.write(work.conclude, lease, outcome)
+                await self.store.write(journal.end, lease, outcome)
             case Finished():
                 pass  # the call that ended the node committed its end
             case _:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from agiraph.domain.ids import AgentId, new_id
+from agiraph.domain.ids import AgentId, TeamId, new_id
 from agiraph.domain.time import Clock
 from agiraph.runtime.engine import Drive
 from agiraph.services import work
@@ -31,8 +31,10 @@ class EmbeddedEngine:
         self._alarm = asyncio.Event()
         self._changed = asyncio.Event()
         self._stopping = False
+        self._only: TeamId | None = None
 
-    async def start(self) -> None:
+    async def start(self, only: TeamId | None = None) -> None:
+        self._only = only
         self._store.subscribe(self._notice)
         self._timers = asyncio.create_task(self._keep_time(), name="timers")
         for agent_id in await self._store.read(nodes.agents_with_work):
@@ -71,7 +73,7 @@ class EmbeddedEngine:
 
     async def _run(self, agent_id: AgentId) -> None:
         self._again.discard(agent_id)
-        await self._drive(agent_id, owner=self._owner, alone=True)
+        await self._drive(agent_id, owner=self._owner, alone=True, only=self._only)
 
     def _finished(self, agent_id: AgentId, task: asyncio.Task[None]) -> None:
         del self._running[agent_id]

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from agiraph.domain.ids import AgentId
+from agiraph.domain.ids import AgentId, TeamId
 
 
 class Drive(Protocol):
-    async def __call__(self, agent_id: AgentId, *, owner: str, alone: bool) -> None:
+    async def __call__(
+        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
+    ) -> None:
         """Work off this agent's queue; return when there is nothing left that can run."""
         ...
 
@@ -17,8 +19,8 @@ Ring = Callable[[], Awaitable[object]]
 
 
 class Engine(Protocol):
-    async def start(self) -> None:
-        """Take up what a former process left, then whatever is committed."""
+    async def start(self, only: TeamId | None = None) -> None:
+        """Take up what a former process left, then whatever is committed; of one team, or all."""
         ...
 
     async def stop(self) -> None:

@@ -1,8 +1,10 @@
 """Landing: ends that no tool brought about, with what there is published and kept."""
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
+from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.work import StopReason
 from agiraph.services.journal import Notice
@@ -22,7 +24,8 @@ async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
     if not ctx.transcript.has("landing") and loop.budget.may_land(ctx, reason):
         await loop.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
     if ctx.transcript.last_spoken.ref == "landing":
-        await loop.think(ctx, ())
+        with contextlib.suppress(ModelError):  # without a last word, then
+            await loop.think(ctx, ())
     last = ctx.transcript.last_reply
     said = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."
@@ -35,7 +38,12 @@ async def hand_in(loop: "Loop", ctx: RunContext, outcome: Finished | Failed) -> 
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
     summary = outcome.result or (outcome.detail if partial else "")
-    manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
+    manifest: dict[str, str] = {}
+    unpublished = ""
+    try:
+        manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
+    except Refused as error:
+        unpublished = f" Its files could not be published: {error}"
     if isinstance(outcome, Failed):
-        return Failed(outcome.reason, outcome.detail, outcome.result, manifest)
-    return Finished(outcome.result, outcome.reason, manifest)
+        return Failed(outcome.reason, outcome.detail + unpublished, outcome.result, manifest)
+    return Finished(outcome.result + unpublished, outcome.reason, manifest)

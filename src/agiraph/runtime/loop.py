@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ContextExceeded, ModelError
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
-from agiraph.domain.work import Halt, StopReason
+from agiraph.domain.work import StopReason
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.providers.base import Model, Request
-from agiraph.runtime.calls import Caller
+from agiraph.runtime.calls import Caller, Halted
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import hand_in, land
 from agiraph.services import journal
@@ -23,14 +23,6 @@ from agiraph.tools.context import RunContext
 
 MOST_CALLS = 32
 """Calls of one reply that are made; more than that is a model out of control."""
-
-
-class Halted(Exception):
-    """Somebody asked this work to stop: for good, or for now."""
-
-    def __init__(self, halt: Halt) -> None:
-        super().__init__(halt)
-        self.halt = halt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +114,10 @@ class Loop:
     async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
         """Answer the calls in order. One of them may end the node; some may park it."""
         waiting: list[Pending] = []
-        for number, call in enumerate(calls, 1):
-            match await self.answer(ctx, call, number):
+        reply = ctx.transcript.last_reply
+        made = [] if reply is None else [call.id for call in reply.calls[:MOST_CALLS]]
+        for call in calls:
+            match await self.answer(ctx, call, may_be_made=call.id in made):
                 case Pending() as pending:
                     waiting.append(pending)
                 case Done(outcome=Finished() as outcome):
@@ -136,8 +130,8 @@ class Loop:
         reason = "; ".join(p.reason for p in waiting if p.reason)
         return Parked(tuple(p.waiting_on for p in waiting), reason)
 
-    async def answer(self, ctx: RunContext, call: ToolCall, number: int) -> Answer:
-        if number <= MOST_CALLS:
+    async def answer(self, ctx: RunContext, call: ToolCall, *, may_be_made: bool) -> Answer:
+        if may_be_made:
             return await self.caller.answer(ctx, call)
         refusal = Done(f"Not made: at most {MOST_CALLS} calls a turn. Make it again.", failed=True)
         ctx.leave(call, refusal)

@@ -7,7 +7,7 @@ from typing import Any
 from agiraph.domain.chat import THINKING, Lease, ToolCall, Turn
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import Decision
-from agiraph.domain.outcomes import Answer, Done, Finished, Pending
+from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services import mail, spending, teams, work
 from agiraph.services.spending import Envelope
@@ -54,11 +54,12 @@ def begin(tx: Tx, lease: Lease, *, system: str, assignment: str) -> list[Turn]:
     ]
 
 
-def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> None:
-    """Answers of calls that neither end the node nor park it."""
+def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> Halt | None:
+    """Answers of calls that neither end the node nor park it; and whether it should stop now."""
     pen = _Pen(tx, lease)
     for call, done in answers:
         pen.answer(call, done)
+    return nodes.news(tx, lease.node_id).halt
 
 
 def catch_up(
@@ -156,7 +157,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
         return []
     turn = pen.answer(call, answer)
     if answer.outcome is not None:
-        _end(tx, lease, answer.outcome)
+        end(tx, lease, answer.outcome)
     return [turn]
 
 
@@ -206,10 +207,17 @@ def answer_question(
         )
 
 
-def _end(tx: Tx, lease: Lease, outcome: Finished) -> None:
-    work.conclude(tx, lease, outcome)
-    if outcome.reason is StopReason.FINISHED and TEAMS.get(tx, lease.team_id).mode == "finite":
-        teams.complete(tx, lease.team_id, unless=lease.node_id)
+def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
+    """End the node; if that was the goal of a finite team, the team has ended with it."""
+    node = work.conclude(tx, lease, outcome)
+    team = TEAMS.get(tx, lease.team_id)
+    is_goal = node.source == "system" and node.parent_id is None
+    if team.mode != "finite" or team.status != "active":
+        return
+    if outcome.reason is StopReason.FINISHED or (is_goal and isinstance(outcome, Finished)):
+        teams.complete(tx, team.id, unless=node.id)
+    elif is_goal and isinstance(outcome, Failed) and not nodes.any_open(tx, team.id):
+        teams.stop(tx, team.id)
 
 
 class _Pen:

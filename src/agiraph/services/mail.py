@@ -8,8 +8,14 @@ import orjson
 
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
-from agiraph.domain.messages import NEEDS_ANSWER, Decision, Message, MessageKind
+from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.messages import (
+    ASKS_FOR_WORK,
+    NEEDS_ANSWER,
+    Decision,
+    Message,
+    MessageKind,
+)
 from agiraph.domain.people import Agent
 from agiraph.services import board
 from agiraph.store import messages, nodes, teams
@@ -48,7 +54,7 @@ def send(
         teams.TEAMS.get(tx, team_id, lock=True)
     else:
         agent = teams.lock(tx, AgentId(recipient))
-    becomes_work = agent is not None and not nodes.has_open(tx, agent.id)
+    becomes_work = agent is not None and kind in ASKS_FOR_WORK and not nodes.has_open(tx, agent.id)
     message = Message(
         id=MessageId(new_id("msg")),
         team_id=team_id,
@@ -85,13 +91,15 @@ def send(
 
 def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
     """What was said to an agent with nothing to do is what it does next."""
+    from_human = any(message.sender == HUMAN for message in heard)
     board.create(
         tx,
         team_id=agent.team_id,
         task="\n\n".join(as_heard(tx, message) for message in heard),
         title=f"Message from {name_of(tx, heard[0].sender)}",
-        source="user" if any(m.sender == HUMAN for m in heard) else "delegation",
-        creator_id=heard[0].sender,
+        source="user" if from_human else "delegation",
+        # A teammate who only said something is not owed a report; they would have to answer it.
+        creator_id=HUMAN if from_human else SYSTEM,
         assignee_id=agent.id,
     )
 

@@ -95,10 +95,11 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
 
 def stop(tx: Tx, team_id: TeamId) -> Team:
     """Cancel everything of this team that is not done."""
+    team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
     for node in nodes.board(tx, team_id):
         if not node.status.is_final:
             work.cancel(tx, node.id)
-    return _switch(tx, team_id, to="stopped", when=("active", "paused"))
+    return team
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:

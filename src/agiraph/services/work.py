@@ -3,9 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import THINKING, Lease, Thread
+from agiraph.domain.chat import AGAIN, THINKING, Lease, Thread
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import SYSTEM, AgentId, NodeId, ThreadId, new_id
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
+from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished, Parked
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, StopReason, Usage, WorkNode
@@ -19,12 +20,20 @@ MAX_CRASHES = 3
 """A step that took the runtime down this often is not tried again without a person's word."""
 
 
-def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None:
+TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
+
+
+def claim(
+    tx: Tx, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
+) -> Lease | None:
     """Take up this agent's work: what a dead runner left, else the next in its queue.
 
-    `alone` says that no other runner can be alive, so whatever runs was left behind.
+    `alone` says that no other runner can be alive, so whatever runs was left behind. `only` leaves
+    the work of other teams where it is.
     """
     agent = teams.lock(tx, agent_id)
+    if only is not None and agent.team_id != only:
+        return None
     if teams.TEAMS.get(tx, agent.team_id).status in ("paused", "archived"):
         return None
     left = nodes.running(tx, agent_id)
@@ -35,7 +44,7 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None
         return None
     if node.cancel_requested:
         end_cancelled(tx, node)
-        return claim(tx, agent_id, owner=owner, alone=alone)
+        return claim(tx, agent_id, owner=owner, alone=alone, only=only)
     thread = threads.of_node(tx, node.id) or open_thread(tx, agent, node)
     spoken = threads.last_spoken(tx, thread.id)
     head = spoken.seq if spoken else 0
@@ -54,6 +63,7 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, alone: bool) -> Lease | None
         "crashes": crashes,
         "owner": owner,
         "started_at": node.started_at or tx.now,
+        "claimed_at": tx.now,
         "waiting_reason": None,
     }
     if left is None:
@@ -148,13 +158,20 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     if not waits.of_node(tx, node.id):
         return release(tx, lease)
     reason = outcome.reason or "waiting for " + ", ".join(outcome.waiting_on)
-    nodes.move(tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None)
+    worked = node.worked_seconds + _since_claim(tx, node)
+    nodes.move(
+        tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
+    )
     _end(tx, lease)
     tx.emit(
         node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
     )
     tx.wake(lease.agent_id)  # the queue may hold something that need not wait
     return None
+
+
+def _since_claim(tx: Tx, node: WorkNode) -> float:
+    return 0.0 if node.claimed_at is None else (tx.now - node.claimed_at).total_seconds()
 
 
 def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
@@ -194,7 +211,12 @@ def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -
             )
         node = NODES.get(tx, wait.node_id, lock=True)
         if node.status is NodeStatus.WAITING and not waits.of_node(tx, node.id):
-            node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None)
+            # Of all waits only those for a time are time the work takes.
+            paused = (tx.now - wait.created_at).total_seconds()
+            worked = node.worked_seconds + (paused if waiting_on.startswith("time:") else 0.0)
+            node = nodes.move(
+                tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked
+            )
             tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=node.assignee_id)
             assert node.assignee_id is not None
             tx.wake(node.assignee_id)
@@ -251,7 +273,6 @@ def cancelled(tx: Tx, lease: Lease) -> None:
     """The runner has stopped a node it was asked to cancel."""
     threads.hold(tx, lease)
     end_cancelled(tx, NODES.get(tx, lease.node_id, lock=True))
-    _take_up_late_mail(tx, teams.lock(tx, lease.agent_id))
     tx.wake(lease.agent_id)
 
 
@@ -267,6 +288,8 @@ def end_cancelled(tx: Tx, node: WorkNode) -> None:
     )
     _close(tx, node)
     tx.emit(node.team_id, "node.cancelled", node_id=node.id)
+    if node.assignee_id is not None:
+        _take_up_late_mail(tx, teams.lock(tx, node.assignee_id))
 
 
 def retry(tx: Tx, node_id: NodeId) -> WorkNode:
@@ -287,6 +310,12 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     thread = threads.of_node(tx, node.id)
     if thread is not None:
         THREADS.update(tx, thread.id, closed_at=None)
+        page = threads.page(tx, thread.id)
+        ref = f"{AGAIN}{node.attempt}"
+        threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=TRY_AGAIN)
+    if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
+        teams.TEAMS.update(tx, node.team_id, status="active")
+        tx.emit(node.team_id, "team.resumed")
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee)
     tx.wake(assignee)
     return node
@@ -333,8 +362,10 @@ def _report(tx: Tx, node: WorkNode, agent: Agent, text: str) -> None:
 
 def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
     """A message that came as the agent finished becomes its next piece of work."""
-    late = messages.unseen(tx, agent.id)
-    if not late or nodes.next_assigned(tx, agent.id) is not None:
+    late = [m for m in messages.unseen(tx, agent.id) if m.kind in ASKS_FOR_WORK]
+    if not late or nodes.has_open(tx, agent.id):
         return  # whoever works next hears it at the first yield point
+    if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
+        return
     messages.mark_seen(tx, [m.id for m in late])
     mail.become_work(tx, agent, late)

@@ -34,6 +34,15 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
     )
 
 
+def any_open(tx: Tx, team_id: TeamId) -> bool:
+    """Whether anything of this team is still to be done."""
+    sql = (
+        "select 1 from nodes where team_id = :team_id"
+        " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
+    )
+    return tx.one(sql, team_id=team_id) is not None
+
+
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
     """Move a node as the rules allow, on the row as in the value."""
     moved = node.moved(to, **changes)

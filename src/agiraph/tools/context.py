@@ -1,7 +1,7 @@
 """Context: what a tool may know of the run it is called in."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
@@ -12,6 +12,7 @@ from agiraph.home.layout import Home
 from agiraph.home.scopes import Scope
 from agiraph.services.spending import Envelope
 from agiraph.store.database import Store
+from agiraph.store.rows import to_text
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class RunContext:
 
     def leave(self, call: ToolCall, answer: Done) -> None:
         """Let an answer be written with whatever is written next: one commit instead of two."""
+        answer = replace(answer, text=to_text(answer.text))  # shown as it is kept
         self.answered.append((call, answer))
         self.heard(
             Turn(

@@ -72,6 +72,8 @@ create table nodes (
     result text,
     manifest text not null,
     started_at bigint,
+    claimed_at bigint,
+    worked_seconds double precision not null,
     ended_at bigint
 );
 create index nodes_of_team on nodes (team_id, id);

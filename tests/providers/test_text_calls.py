@@ -1,0 +1,110 @@
+"""Calls in text: what of a reply is a call, what is words, and what is told."""
+
+import pytest
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import ModelGarbled
+from agiraph.providers.text import KEY_LENGTH, KEY_LETTERS, draw_key
+from agiraph.providers.text_calls import (
+    DEEPEST,
+    MOST_CALLS,
+    NO_NAME,
+    Parsed,
+    first_object,
+    parse,
+)
+from tests.providers.said import tool_call
+from tests.providers.written import KEY, READ, READING
+
+
+def broken(name: str, malformed: str) -> ToolCall:
+    return ToolCall(id="", name=name, malformed=malformed)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "calls"),
+    [
+        ("Just words.", "Just words.", ()),
+        (READ, "", (READING,)),
+        ('<call KEY bash>{"command": "ls"}</call>', "", (tool_call("", "bash", command="ls"),)),
+        (f"First.\n{READ}\nThen.", "First.\nThen.", (READING,)),
+        ("<call KEY a>\n</call>\n<call KEY a>{}</call>  ", "", (tool_call("", "a"),) * 2),
+        ("<call KEY a>\r\n{}\r\n</call>\r\n", "", (tool_call("", "a"),)),
+        ('<call KEY a>\n{"b": "\n</call> 2"}\n</call>', "", (tool_call("", "a", b="\n</call> 2"),)),
+        ('<call KEY>{"name": "a", "arguments": {"b": 1}}</call>', "", (tool_call("", "a", b=1),)),
+        ('<call KEY a>\n{"b": \n</call>', "", (broken("a", '{"b":'),)),
+        ('<call KEY a>\n{"b": "\\\n"}\n</call>', "", (broken("a", '{"b": "\\\n"}'),)),
+        ("<call KEY a>\nnull\n</call>", "", (broken("a", "null"),)),
+        ("<call KEY a>\n[1]\n</call>", "", (broken("a", "[1]"),)),
+        ('<call KEY>\n{"b": 1}\n</call>', "", (broken(NO_NAME, '{"b": 1}'),)),
+        ("<call KEY>\n</call>", "", (broken(NO_NAME, ""),)),
+        ('<call KEY a>\n{"b": 1}', "", (broken("a", '(without </call>) {"b": 1}'),)),
+        ("<call KEY", "", (broken(NO_NAME, "(without > behind the name) "),)),
+        ("<call KEY a>{}</call><call x>{}</call>", "", (broken("a", "{}</call><call x>{}"),)),
+    ],
+)  # fmt: skip
+def test_a_reply_is_its_words_and_its_calls(
+    text: str, words: str, calls: tuple[ToolCall, ...]
+) -> None:
+    assert parse(text.replace("KEY", KEY), KEY) == Parsed(text=words, calls=calls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would write <call KEY bash>{}</call>",
+        " <call KEY bash>{}</call>",
+        "> <call KEY bash>{}</call>",
+        "```\n<call KEY bash>{}</call>\n```",
+        "```xml\n<call KEY bash>{}</call>",
+        "~~~~\n~~~\n<call KEY bash>{}</call>\n~~~~",
+        "<call KEYx bash>{}</call>",
+        "<call bbbbbbbb bash>{}</call>",
+        "<call bash>{}</call>",
+        "\u2028<call KEY bash>{}</call>",
+    ],
+)
+def test_what_only_looks_like_a_call_stays_words_and_is_noticed(text: str) -> None:
+    text = text.replace("KEY", KEY)
+
+    assert parse(text, KEY) == Parsed(text=text.strip(), missed=True)
+
+
+def test_without_a_key_nothing_is_a_call() -> None:
+    text = "<call >{}</call>\n<call None>{}</call>"
+
+    assert parse(text, "") == Parsed(text=text)
+
+
+def test_a_call_rehearsed_in_thought_is_not_made() -> None:
+    text = f"<think>\nI could write\n{READ}\n</think>\nSo:\n{READ}".replace("KEY", KEY)
+
+    read = parse(text, KEY)
+
+    rehearsed = f"I could write\n{READ}".replace("KEY", KEY)
+    assert read == Parsed(
+        text="So:", calls=(tool_call("", "read_file", path="a.md"),), thought=rehearsed
+    )
+
+
+def test_calls_in_one_reply_are_bounded_and_so_is_their_depth() -> None:
+    many = parse(f"<call {KEY} a>{{}}</call>\n" * (MOST_CALLS + 1), KEY)
+    fits = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
+    deep = f'{{"a":{fits}}}'
+
+    assert (len(many.calls), many.missed) == (MOST_CALLS, True)
+    assert parse(f"<call {KEY} a>{fits}</call>", KEY).calls[0].malformed is None
+    assert parse(f"<call {KEY} a>{deep}</call>", KEY).calls == (broken("a", deep),)
+
+
+@pytest.mark.parametrize("text", ["No idea.", "{", "[1]", '{"a": 1', '{"a":' * 65 + "1" + "}" * 65])
+def test_a_text_without_a_whole_object_is_garbled(text: str) -> None:
+    with pytest.raises(ModelGarbled, match="Asked for a JSON object"):
+        first_object(text)
+
+
+def test_keys_are_random_and_no_words() -> None:
+    keys = {draw_key() for _ in range(1000)}
+
+    assert len(keys) == 1000
+    assert all(len(key) == KEY_LENGTH and set(key) <= set(KEY_LETTERS) for key in keys)

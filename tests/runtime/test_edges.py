@@ -1,0 +1,229 @@
+"""Edges: work that ends, is cancelled, retried, paused or spoken to just then."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import ModelUnavailable
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.people import Team
+from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.services import teams, work
+from agiraph.store.teams import TEAMS
+from agiraph.testing import PowerCut, Says, World, call, says
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from tests.runtime.test_loop import upcoming
+from tests.thinking import ThinkingModel
+
+FINISH = says(call("finish", summary="done"))
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@on_sqlite
+async def test_two_agents_do_not_report_results_to_each_other_for_ever(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(call("send_message", to="bob", content="Count, please.")),
+        *[says(call("finish", summary="noted"))] * 50,
+    )
+    bob = world.script("bob", *[says(call("publish", summary="One, two, three."))] * 50)
+    founded = await world.found("Let Bob count", start=False, mode="infinite")
+    await world.store.write(
+        teams.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    await world.say(founded.coordinator.id, "Begin.", team_id=founded.team.id)
+    async with asyncio.timeout(10):
+        await world.settle()
+
+    assert len(bob.requests) == 1
+    assert len(ada.requests) <= 3
+
+
+async def test_mail_that_comes_while_the_work_is_cancelled_becomes_work(world: World) -> None:
+    async def meanwhile() -> Says:
+        assert founded.node is not None
+        await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
+        await world.store.write(work.cancel, founded.node.id)
+        return await asyncio.Future[Says]()
+
+    world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
+    founded = await world.found("Cancel", mode="infinite")
+    await upcoming(world, "node.cancelled")
+    await world.settle()
+
+    assert [n.status for n in await world.board(founded.team.id)] == [
+        NodeStatus.CANCELLED,
+        NodeStatus.COMPLETED,
+    ]
+
+
+async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancelled(
+    world: World,
+) -> None:
+    world.script("ada", says(call("ask_human", question="Which?")), FINISH)
+    founded = await world.found("Ask", mode="infinite")
+    await world.settle()
+    await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
+    assert founded.node is not None
+    await world.store.write(work.cancel, founded.node.id)
+    await world.settle()
+
+    assert [n.status for n in await world.board(founded.team.id)] == [
+        NodeStatus.CANCELLED,
+        NodeStatus.COMPLETED,
+    ]
+
+
+@on_sqlite
+async def test_time_in_which_a_person_is_waited_for_is_not_spent(world: World) -> None:
+    world.script("ada", says(call("ask_human", question="Which?")), FINISH)
+    founded = await world.found("Ask", budget=Budget(seconds=60))
+    await world.settle()
+    world.clock.advance(days=1)
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "This one.")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.stop_reason) == (NodeStatus.COMPLETED, StopReason.FINISHED)
+
+
+@on_sqlite
+async def test_when_time_is_spent_and_the_model_is_away_the_work_ends(world: World) -> None:
+    world.script("ada", *[ModelUnavailable("Overloaded.")] * 9)
+    founded = await world.found("Try for a minute", budget=Budget(seconds=60))
+    await world.settle()
+    for _ in range(5):
+        again = upcoming(world, "node.started")
+        world.clock.advance(minutes=20)
+        if (await world.board(founded.team.id))[0].status.is_final:
+            break
+        await asyncio.wait({again}, timeout=2)
+        await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
+
+
+@on_sqlite
+async def test_what_cannot_be_published_does_not_change_why_the_work_ended(world: World) -> None:
+    world.script(
+        "ada", says(call("write_file", path="_manifest.json", content="{}")), says("Sorry.")
+    )
+    founded = await world.found("Land", budget=Budget(turns=2))
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.stop_reason, goal.result) == (
+        NodeStatus.FAILED,
+        StopReason.TURNS_SPENT,
+        "Sorry.",
+    )
+
+
+@on_sqlite
+async def test_a_crash_does_not_raise_the_number_of_calls_a_reply_may_make(world: World) -> None:
+    from agiraph import faultpoints
+
+    lines = [call("write_file", path=f"{n}.md", content="x") for n in range(100)]
+    world.script("ada", says(*lines), FINISH)
+    written: list[str] = []
+
+    def cut(point: str) -> None:
+        if point == "fx:before:write":
+            written.append(point)
+            if len(written) == 40:
+                raise PowerCut
+
+    faultpoints.armed = cut
+    try:
+        founded = await world.found("Write a hundred files")
+        await world.settle()
+        faultpoints.armed = None
+    finally:
+        faultpoints.armed = None
+    await world.restart()
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert len(world.published(goal)) == 32
+
+
+async def test_a_pause_is_heard_between_the_calls_of_one_reply(world: World) -> None:
+    async def meanwhile() -> Says:
+        await world.store.write(teams.pause, founded.team.id)
+        return says(
+            call("write_file", path="a.md", content="x"),
+            call("write_file", path="b.md", content="x"),
+        )
+
+    world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
+    founded = await world.found("Pause")
+    await upcoming(world, "team.paused")
+    await upcoming(world, "node.assigned")
+
+    assert founded.node is not None
+    scratch = world.path / "teams" / founded.team.id / "nodes" / founded.node.id / "scratch"
+    assert sorted(p.name for p in scratch.iterdir()) != ["a.md", "b.md"]
+    await world.store.write(teams.resume, founded.team.id)
+    await world.settle()
+
+
+async def test_a_nul_character_in_words_of_people_is_no_error(world: World) -> None:
+    world.script("ada", FINISH)
+    founded = await world.found("Write a\0b")
+    await world.settle()
+    await world.say(founded.coordinator.id, "c\0d", team_id=founded.team.id)
+
+
+@on_sqlite
+@pytest.mark.parametrize("lines", [[says("Four."), says("Four.")], [says("")] * 3])
+async def test_a_finite_team_whose_goal_has_ended_is_not_active(
+    world: World, lines: list[Says]
+) -> None:
+    world.script("ada", *lines)
+    founded = await world.found("What is 2 + 2?")
+    await world.settle()
+
+    team: Team = await world.store.read(TEAMS.get, founded.team.id)
+    assert team.status != "active"
+
+
+@on_sqlite
+async def test_a_node_that_is_tried_again_after_a_circle_is_tried(world: World) -> None:
+    ada = world.script("ada", *[says(call("read_file", path="_spec.md"))] * 5, FINISH)
+    founded = await world.found("Go round")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert goal.stop_reason is StopReason.LOOPING
+    await world.store.write(work.retry, goal.id)
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, len(ada.requests)) == (NodeStatus.COMPLETED, 6)
+
+
+@on_sqlite
+async def test_what_a_tool_said_is_shown_the_same_after_a_restart(
+    tmp_path: Path, database_url: str
+) -> None:
+    @tool(effect="repeatable")
+    async def blob(ctx: RunContext) -> Answer:
+        """Give bytes that are no text."""
+        return Done("a\0b")
+
+    async with World(tmp_path / "home", database_url=database_url, tools=(blob,)) as world:
+        ada = world.script(
+            "ada", says(call("blob")), says(call("ask_human", question="Go on?")), FINISH
+        )
+        founded = await world.found("Look at bytes")
+        await world.settle()
+        await world.restart()
+        [question] = await world.questions(founded.team.id)
+        await world.answer(question, "Yes.")
+        await world.settle()
+
+        _, before, after = ada.requests
+        assert after.turns[2].text == before.turns[2].text

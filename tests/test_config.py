@@ -1,0 +1,181 @@
+"""Settings: the environment, then the file, then what is sensible; and never a secret in sight."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agiraph import config
+from agiraph.config import Setting
+from agiraph.domain.errors import Misconfigured
+from agiraph.providers.prices import Terms
+from agiraph.providers.registry import Keys, Server
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "sk-ant-canary",
+    "OPENAI_API_KEY": "sk-canary",
+    "GEMINI_API_KEY": "AIza-canary",
+    "OPENROUTER_API_KEY": "sk-or-canary",
+}
+
+
+def load(home: Path, written: str = "", **environ: str) -> config.Settings:
+    if written:
+        (home / config.FILE).write_text(written)
+    return config.load({"AGIRAPH_HOME": str(home), **environ})
+
+
+def test_every_provider_is_set_by_the_variables_its_own_tools_read(tmp_path: Path) -> None:
+    addresses = {
+        "ANTHROPIC_BASE_URL": "http://a",
+        "OPENAI_BASE_URL": "http://o/v1",
+        "GOOGLE_GEMINI_BASE_URL": "http://g",
+        "OPENROUTER_BASE_URL": "http://r/v1",
+    }
+    assert load(tmp_path, **KEYS, **addresses).keys == Keys(
+        anthropic_key="sk-ant-canary",
+        anthropic_url="http://a",
+        openai_key="sk-canary",
+        openai_url="http://o/v1",
+        gemini_key="AIza-canary",
+        gemini_url="http://g",
+        openrouter_key="sk-or-canary",
+        openrouter_url="http://r/v1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "model"),
+    [
+        ((), "demo"),
+        (("OPENROUTER_API_KEY",), "openrouter/anthropic/claude-sonnet-5.5"),
+        (("OPENROUTER_API_KEY", "GEMINI_API_KEY"), "gemini/gemini-3.8-flash"),
+        (("GEMINI_API_KEY", "OPENAI_API_KEY"), "openai/gpt-6-sol"),
+        (tuple(KEYS), "anthropic/claude-sonnet-5-5"),
+    ],
+)
+def test_the_model_is_one_of_the_first_provider_with_a_key(
+    tmp_path: Path, known: tuple[str, ...], model: str
+) -> None:
+    settings = load(tmp_path, **{name: KEYS[name] for name in known})
+
+    assert settings.model == model
+    assert settings.shown["AGIRAPH_MODEL"] == Setting(value=model, origin="default")
+
+
+def test_a_model_that_is_named_is_taken(tmp_path: Path) -> None:
+    assert load(tmp_path, 'model = "house/m"\n', **KEYS).model == "house/m"
+    assert load(tmp_path, AGIRAPH_MODEL="ollama/m", **KEYS).model == "ollama/m"
+
+
+def test_servers_are_named_in_the_file_and_their_keys_in_the_environment(tmp_path: Path) -> None:
+    written = """
+    [servers.house]
+    base_url = "https://house.example/v1"
+    key_env = "HOUSE_KEY"
+
+    [servers.gpu-2]
+    base_url = "http://ada:secret@gpu:8000/v1"
+
+    [servers.ollama]
+    base_url = "http://10.0.0.1:11434/v1"
+    key_env = "NOT_SET"
+    """
+    settings = load(tmp_path, written, HOUSE_KEY="sk-canary")
+
+    assert settings.keys.servers == {
+        "house": Server(base_url="https://house.example/v1", key="sk-canary", key_env="HOUSE_KEY"),
+        "gpu-2": Server(base_url="http://ada:secret@gpu:8000/v1"),
+        "ollama": Server(base_url="http://10.0.0.1:11434/v1", key_env="NOT_SET"),
+    }
+    assert {name: s.value for name, s in settings.shown.items() if name.startswith("servers")} == {
+        "servers.house": "https://house.example/v1 (key in HOUSE_KEY: set)",
+        "servers.gpu-2": "http://ada:…@gpu:8000/v1",
+        "servers.ollama": "http://10.0.0.1:11434/v1 (key in NOT_SET: missing)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("servers = 5", "servers are tables, [servers.NAME] with base_url"),
+        ("[servers]\nhouse = 5", "[servers.house] must be a table: [servers.NAME] with base_url"),
+        ("[servers.house]", "[servers.house] base_url '' must begin with https:// or http://."),
+        (
+            '[servers.house]\nbase_url = "localhost:1"',
+            "[servers.house] base_url 'localhost:1' must begin with https:// or http://.",
+        ),
+        (
+            '[servers.house]\nbase_url = "http://x"\nkey = "sk-1"',
+            "[servers.house] holds a key. Put it into the environment and its variable into",
+        ),
+        (
+            '[servers.house]\nbase_url = "http://x"\nurl = "y"',
+            "[servers.house] has unknown settings ['url']; it knows: base_url, key_env.",
+        ),
+        (
+            '[servers.house]\nbase_url = "http://x"\nkey_env = 5',
+            "[servers.house] key_env 5 must be the name of a variable.",
+        ),
+        (
+            '[servers.openai]\nbase_url = "http://x"',
+            "[servers.openai] has the name of a provider; give it one of its own.",
+        ),
+        (
+            '[servers."My House"]\nbase_url = "http://x"',
+            "[servers.My House]: a name is small letters, digits, - and _.",
+        ),
+    ],
+)
+def test_a_server_that_makes_no_sense_is_refused_with_its_place(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    place = f"{tmp_path / config.FILE}: {said}"
+    with pytest.raises(Misconfigured, match=f"^{re.escape(place)}"):
+        load(tmp_path, written)
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        '[servers.house]\nbase_url = "http://x"\nkey_env = "HOUSE_KEY"',
+        **KEYS,
+        HOUSE_KEY="sk-house-canary",
+        AGIRAPH_DATABASE_URL="postgresql://ada:canary@db/agiraph",
+    )
+
+    assert "canary" not in str(settings.shown) + repr(settings)
+    assert {settings.shown[name].value for name in KEYS} == {"set"}
+    shown = settings.shown["AGIRAPH_DATABASE_URL"]
+    assert shown == Setting(value="postgresql://ada:…@db/agiraph", origin="environment")
+
+
+def test_a_list_of_models_is_a_chain(tmp_path: Path) -> None:
+    (tmp_path / "agiraph.toml").write_text('model = ["anthropic/a", "openai/b"]')
+    assert config.load({"AGIRAPH_HOME": str(tmp_path)}).model == "anthropic/a, openai/b"
+
+
+def test_windows_and_prices_of_models_stand_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "agiraph.toml").write_text(
+        '[models."openai/mine"]\nwindow = 5000\ninput_usd = 1\noutput_usd = 2.5\n'
+    )
+    prices = config.load({"AGIRAPH_HOME": str(tmp_path)}).prices
+    assert prices.terms == {"openai/mine": Terms(window=5000, input_usd=1.0, output_usd=2.5)}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("models = 3", "models.: Input should be a valid dictionary"),
+        ('[models."x"]\nwindow = "big"', "models.x.window: Input should be a valid integer"),
+        ('[models."x"]\nsize = 3', "models.x.size: Unexpected keyword argument"),
+        ("model = 3", "model must be text, in quotes"),
+        ("model = [1]", "model must be text, in quotes"),
+    ],
+)
+def test_what_the_file_says_wrongly_of_models_is_refused(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    (tmp_path / "agiraph.toml").write_text(written)
+    with pytest.raises(Misconfigured, match=re.escape(said)):
+        config.load({"AGIRAPH_HOME": str(tmp_path)})
