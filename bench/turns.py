@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,7 +152,7 @@ async def measure(rounds: int) -> dict[str, Any]:
                 done = await run(stub.url, stamps)
             if name == "ours":
                 io.append(done)
-                stamps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+                stamps = [b - a for a, b in pairwise(stamps)]
             found[name].append(stamps)
     table = {
         name: {mark: statistics.median(at(costs, mark) for costs in runs) for mark in MARKS}

@@ -55,9 +55,11 @@ class Dispatcher:
 
     async def run(self, lease: Lease) -> None:
         """Run one node; whatever happens, its row says how it stands afterwards."""
-        pause = FIRST_PAUSE
+        pause, again = FIRST_PAUSE, False
         while True:
             try:
+                if again:  # the model may have been asked, and its answer not written down
+                    await self.store.write(work.charge_lost, lease)
                 return await self._attempt(lease)
             except Fenced:
                 log.warning("%s was taken over; this runner lets go of it", lease.node_id)
@@ -66,7 +68,7 @@ class Dispatcher:
                 # Nothing was written, so nothing is lost: the journal says where to go on.
                 log.warning("waiting for the store: %s", error)
                 await self.clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                pause, again = min(pause * 2, LONGEST_PAUSE), True
             except asyncio.CancelledError:
                 await asyncio.shield(self._let_go(lease))
                 raise
@@ -81,14 +83,21 @@ class Dispatcher:
     ) -> Lease | None:
         pause = FIRST_PAUSE
         while True:
+            claiming = asyncio.ensure_future(
+                self.store.write(work.claim, agent_id, owner=owner, alone=alone, only=only)
+            )
             try:
-                return await self.store.write(
-                    work.claim, agent_id, owner=owner, alone=alone, only=only
-                )
+                return await asyncio.shield(claiming)
             except StoreUnavailable as error:
                 log.warning("waiting for the store: %s", error)
                 await self.clock.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+            except asyncio.CancelledError:
+                # A claim under way may succeed: a lease that nobody holds would block its agent.
+                with contextlib.suppress(StoreUnavailable):
+                    if lease := await claiming:
+                        await self._let_go(lease)
+                raise
 
     async def _attempt(self, lease: Lease) -> None:
         try:

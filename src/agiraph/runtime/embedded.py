@@ -35,6 +35,8 @@ class EmbeddedEngine:
 
     async def start(self, only: TeamId | None = None) -> None:
         self._only = only
+        # The home is ours alone: whatever is running now was left behind.
+        await self._store.write(nodes.forget_owners)
         self._store.subscribe(self._notice)
         self._timers = asyncio.create_task(self._keep_time(), name="timers")
         for agent_id in await self._store.read(nodes.agents_with_work):
@@ -73,7 +75,7 @@ class EmbeddedEngine:
 
     async def _run(self, agent_id: AgentId) -> None:
         self._again.discard(agent_id)
-        await self._drive(agent_id, owner=self._owner, alone=True, only=self._only)
+        await self._drive(agent_id, owner=self._owner, alone=False, only=self._only)
 
     def _finished(self, agent_id: AgentId, task: asyncio.Task[None]) -> None:
         del self._running[agent_id]

@@ -79,10 +79,16 @@ def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> lis
 def agents_with_work(tx: Tx) -> list[AgentId]:
     """Everyone whose queue somebody should look at: for a runtime that has just started."""
     rows = tx.all(
-        "select distinct assignee_id from nodes"
-        " where status in ('assigned', 'running') and assignee_id is not null"
+        "select distinct n.assignee_id from nodes n join teams t on t.id = n.team_id"
+        " where n.status in ('assigned', 'running') and n.assignee_id is not null"
+        " and t.status not in ('paused', 'archived')"
     )
     return [row[0] for row in rows]
+
+
+def forget_owners(tx: Tx) -> int:
+    """Let whoever comes next take up what runs; for when no other runner can be alive."""
+    return tx.run("update nodes set owner = null where status = 'running' and owner is not null")
 
 
 def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
@@ -95,9 +101,10 @@ update nodes set owner = null where status = 'running' and owner is not null
 and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
 """
 WITHOUT_QUEUE_ENTRY = """
-select distinct assignee_id from nodes
-where (status = 'assigned' or (status = 'running' and owner is null)) and assignee_id is not null
+select distinct n.assignee_id from nodes n join teams t on t.id = n.team_id
+where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
+and n.assignee_id is not null and t.status not in ('paused', 'archived')
 and not exists (
-    select 1 from pgqueuer q where q.payload = convert_to(nodes.assignee_id, 'UTF8')
+    select 1 from pgqueuer q where q.payload = convert_to(n.assignee_id, 'UTF8')
 )
 """

@@ -139,6 +139,7 @@ class SqliteStore:
         self._connection = self._open()
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
         self._writer = threading.Thread(target=self._serve, name="agiraph-write", daemon=True)
         self._writer.start()
 
@@ -199,6 +200,7 @@ class SqliteStore:
             connection = getattr(self._reading, "connection", None)
             if connection is None:
                 connection = self._reading.connection = self._connect()
+                self._open_readers.append(connection)
                 connection.execute("pragma query_only = on")
             tx = SqliteTx(connection, self.clock.now())
             connection.execute("begin")
@@ -220,7 +222,9 @@ class SqliteStore:
         self._jobs.put(None)
         await self._loop.run_in_executor(None, self._writer.join)
         self._readers.shutdown()
-        self._connection.close()
+        # The last one out folds the journal in, so that a database at rest is one file.
+        for connection in (*self._open_readers, self._connection):
+            connection.close()
 
     def _serve(self) -> None:
         while (first := self._jobs.get()) is not None:
