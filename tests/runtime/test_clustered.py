@@ -184,7 +184,6 @@ async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_abo
     await worker.stop()
 
 
-@pytest.mark.xfail(reason="nodes.agents_with_work counts the queues of paused teams")
 async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
     founded = await cluster.store.write(teams.found, goal="Rest", model="scripted/ada", start=False)
     await cluster.store.write(teams.pause, founded.team.id)

@@ -106,7 +106,6 @@ async def test_a_commit_nobody_heard_of_is_neither_lost_nor_repeated(
             assert [r.message for r in caplog.records if r.levelname == "ERROR"] == [], where
 
 
-@pytest.mark.xfail(reason="journal.catch_up holds for a new call and does not charge the old one")
 async def test_a_call_whose_answer_could_not_be_written_is_paid_for(
     tmp_path: Path, postgres: Server
 ) -> None:

@@ -290,7 +290,6 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
     assert [t.text for t in turns] == [text for _, text in sorted(zip(places, texts, strict=True))]
 
 
-@pytest.mark.xfail(reason="close() leaves its readers open, so the journal is never folded in")
 async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
     """Whoever copies agiraph.db while nothing runs has everything."""
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())

@@ -121,8 +121,8 @@ class Run:
         self._console.print(f"[bold]{shown(team.name)}[/] [dim]{team.id}[/]")
         if model == "demo":
             self._console.print(
-                "[dim]The scripted demo answers: it is not an AI. For one, set AGIRAPH_MODEL="
-                "openai/… and OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own.[/]"
+                "[dim]The scripted demo answers: it is not an AI. For one, set ANTHROPIC_API_KEY, "
+                "OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, or AGIRAPH_MODEL.[/]"
             )
 
     def _catch_interrupt(self) -> None:

@@ -162,7 +162,7 @@ class ClusteredEngine:
         if left is not None and left.owner == owner:
             await self._store.write(work.disown, agent_id, owner=owner)
         else:
-            await self._drive(agent_id, owner=owner, alone=False, only=self._only)
+            await self._drive(agent_id, owner=owner, only=self._only)
 
     async def _listen(self) -> None:
         """Hear other processes ask for a cancel."""

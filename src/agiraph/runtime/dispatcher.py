@@ -42,13 +42,11 @@ class Dispatcher:
     executor: Executor
     lanes: Lanes = field(default_factory=Lanes)
 
-    async def drive(
-        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
-    ) -> None:
+    async def drive(self, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> None:
         """Run this agent's nodes, one after another, until its queue holds no more."""
         while True:
             async with self.lanes.work:
-                lease = await self._claim(agent_id, owner=owner, alone=alone, only=only)
+                lease = await self._claim(agent_id, owner=owner, only=only)
                 if lease is None:
                     return
                 await self.run(lease)
@@ -78,13 +76,11 @@ class Dispatcher:
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
             await self.store.write(work.release, lease)
 
-    async def _claim(
-        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None
-    ) -> Lease | None:
+    async def _claim(self, agent_id: AgentId, *, owner: str, only: TeamId | None) -> Lease | None:
         pause = FIRST_PAUSE
         while True:
             claiming = asyncio.ensure_future(
-                self.store.write(work.claim, agent_id, owner=owner, alone=alone, only=only)
+                self.store.write(work.claim, agent_id, owner=owner, only=only)
             )
             try:
                 return await asyncio.shield(claiming)

@@ -75,7 +75,7 @@ class EmbeddedEngine:
 
     async def _run(self, agent_id: AgentId) -> None:
         self._again.discard(agent_id)
-        await self._drive(agent_id, owner=self._owner, alone=False, only=self._only)
+        await self._drive(agent_id, owner=self._owner, only=self._only)
 
     def _finished(self, agent_id: AgentId, task: asyncio.Task[None]) -> None:
         del self._running[agent_id]

@@ -7,9 +7,7 @@ from agiraph.domain.ids import AgentId, TeamId
 
 
 class Drive(Protocol):
-    async def __call__(
-        self, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
-    ) -> None:
+    async def __call__(self, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> None:
         """Work off this agent's queue; return when there is nothing left that can run."""
         ...
 

@@ -23,13 +23,10 @@ MAX_CRASHES = 3
 TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
 
 
-def claim(
-    tx: Tx, agent_id: AgentId, *, owner: str, alone: bool, only: TeamId | None = None
-) -> Lease | None:
+def claim(tx: Tx, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> Lease | None:
     """Take up this agent's work: what a dead runner left, else the next in its queue.
 
-    `alone` says that no other runner can be alive, so whatever runs was left behind. `only` leaves
-    the work of other teams where it is.
+    `only` leaves the work of other teams where it is.
     """
     agent = teams.lock(tx, agent_id)
     if only is not None and agent.team_id != only:
@@ -37,14 +34,14 @@ def claim(
     if teams.TEAMS.get(tx, agent.team_id).status in ("paused", "archived"):
         return None
     left = nodes.running(tx, agent_id)
-    if left is not None and not (alone or left.owner in (None, owner)):
+    if left is not None and left.owner not in (None, owner):
         return None
     node = left or nodes.next_assigned(tx, agent_id)
     if node is None:
         return None
     if node.cancel_requested:
         end_cancelled(tx, node)
-        return claim(tx, agent_id, owner=owner, alone=alone, only=only)
+        return claim(tx, agent_id, owner=owner, only=only)
     thread = threads.of_node(tx, node.id) or open_thread(tx, agent, node)
     spoken = threads.last_spoken(tx, thread.id)
     head = spoken.seq if spoken else 0
