@@ -38,8 +38,8 @@ check: setup ## Format, lint, types, import layers
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "check: clean"
 
-faults: setup postgres ## The long fault runs: crashes in recovery, chaos over several processes
-	@$(BIN)/python -m pytest -q tests/faults --long --timeout=3600
+faults: setup postgres ## The long runs: crashes in recovery, chaos over processes, a million fuzzed replies
+	@$(BIN)/python -m pytest -q tests --long -m long --timeout=3600
 
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py

@@ -70,7 +70,7 @@ async def test_a_message_that_cannot_be_sent_says_who_there_is(world: World) -> 
             call("send_message", to="coordinator", content="Note to self."),
             call("send_message", to="human", content=""),
             call("send_message", to="human", content="   "),
-            call("send_message", to="human", content="x" * 100_001),
+            call("send_message", to="human", content="x" * 20_001),
             call("send_message", to="human"),
         ),
         says(call("finish", summary="done")),
@@ -88,7 +88,7 @@ async def test_a_message_that_cannot_be_sent_says_who_there_is(world: World) -> 
         "That is you. Use a note or a checkpoint to remember something.",
         f"send_message: 'content' is wrong (String should have at least 1 character). {usage}",
         "An empty message says nothing; write what you want to say.",
-        "A message holds 100,000 characters; publish a file and name it.",
+        f"send_message: 'content' is wrong (String should have at most 20000 characters). {usage}",
         f"send_message: 'content' is missing. {usage}",
     ]
 

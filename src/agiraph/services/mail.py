@@ -8,7 +8,7 @@ import orjson
 
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     NEEDS_ANSWER,
@@ -98,8 +98,7 @@ def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
         task="\n\n".join(as_heard(tx, message) for message in heard),
         title=f"Message from {name_of(tx, heard[0].sender)}",
         source="user" if from_human else "delegation",
-        # A teammate who only said something is not owed a report; they would have to answer it.
-        creator_id=HUMAN if from_human else SYSTEM,
+        creator_id=HUMAN if from_human else heard[0].sender,
         assignee_id=agent.id,
     )
 

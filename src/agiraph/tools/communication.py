@@ -12,6 +12,7 @@ from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
+from agiraph.tools.work import LONGEST
 
 
 @tool(
@@ -25,7 +26,9 @@ def send_message(
     tx: Tx,
     ctx: RunContext,
     to: Annotated[str, Field(description="A teammate's name, or 'human'")],
-    content: Annotated[str, Field(min_length=1)],
+    content: Annotated[
+        str, Field(min_length=1, max_length=LONGEST, description="Short; more belongs in a file")
+    ],
 ) -> Answer:
     """Send a message to a teammate or to the human."""
     if to.strip().lower() == HUMAN:

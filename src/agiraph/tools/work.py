@@ -12,8 +12,16 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 
+LONGEST = 20_000
+"""Characters of a summary: it goes into the thread of whoever asked, and is paid for there."""
+
 Summary = Annotated[
-    str, Field(min_length=1, description="What was done and what came of it, for whoever asked")
+    str,
+    Field(
+        min_length=1,
+        max_length=LONGEST,
+        description="What was done and what came of it, for whoever asked; details go in files",
+    ),
 ]
 
 
