@@ -27,6 +27,7 @@ from agiraph.services import work
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.postgres import CONTROL, RUN_AGENT
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
 
 log = logging.getLogger("agiraph.engine")
@@ -69,7 +70,6 @@ class ClusteredEngine:
         self._only: TeamId | None = None
 
     async def start(self, only: TeamId | None = None) -> None:
-        # Other processes may take up other teams' work; here nobody can be kept from it.
         self._only = only
         self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=6)
         self._store.subscribe(self._notice)
@@ -121,6 +121,10 @@ class ClusteredEngine:
     async def _run_job(self, job: Job) -> None:
         assert job.payload is not None
         agent_id = AgentId(job.payload.decode())
+        if self._only is not None:
+            agent = await self._store.read(AGENTS.get, agent_id)
+            if agent.team_id != self._only:  # another process may want it
+                raise RetryRequested(delay=timedelta(seconds=1), reason="of another team")
         if agent_id in self._running:
             self._again.add(agent_id)  # whoever runs it here looks once more when done
             return

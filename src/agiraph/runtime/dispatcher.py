@@ -14,6 +14,7 @@ from agiraph.domain.errors import (
     Misconfigured,
     ModelError,
     ModelUnavailable,
+    StoreDamaged,
     StoreUnavailable,
 )
 from agiraph.domain.ids import AgentId, TeamId
@@ -109,7 +110,7 @@ class Dispatcher:
             # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
             text = f"I cannot go on: {error} Tell me when I should try again."
             await self.store.write(work.ask_to_go_on, lease, reason=str(error), text=text)
-        except (Fenced, StoreUnavailable):
+        except (Fenced, StoreUnavailable, StoreDamaged):
             raise
         except Exception as error:
             log.exception("%s broke", lease.node_id)

@@ -14,6 +14,10 @@ from agiraph.store.tx import Aftermath
 log = logging.getLogger("agiraph.engine")
 
 
+AGAIN_SECONDS = 30.0
+"""How long an agent is left alone whose queue could not be worked off, for whatever reason."""
+
+
 class EmbeddedEngine:
     """A commit that leaves something to do wakes its agent; one task sleeps to the next due time.
 
@@ -81,8 +85,9 @@ class EmbeddedEngine:
         del self._running[agent_id]
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("driving %s failed", agent_id, exc_info=error)
-        if agent_id in self._again or task.cancelled():
+            log.error("driving %s failed; trying again soon", agent_id, exc_info=error)
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, agent_id)
+        elif agent_id in self._again or task.cancelled():
             self._wake(agent_id)
 
     async def _keep_time(self) -> None:

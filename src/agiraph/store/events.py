@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import orjson
-
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import TeamId
-from agiraph.store.rows import from_micros, to_json, to_micros
+from agiraph.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
 _BITS = 40
@@ -64,5 +62,5 @@ def _event(team_id: TeamId, row: Row) -> Event:
         seq=place & _MOST,
         type=type,
         at=from_micros(at),
-        data=orjson.loads(data),
+        data=from_json(data),
     )

@@ -58,6 +58,13 @@ def to_json(value: Any) -> str:
         return to_text(json.dumps(value, default=asdict, ensure_ascii=False))
 
 
+def from_json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise StoreDamaged(f"A row cannot be read: {error}") from error
+
+
 def _same(value: Any) -> Any:
     return value
 

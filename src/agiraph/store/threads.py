@@ -3,14 +3,13 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import orjson
 from pydantic import TypeAdapter
 
 from agiraph.domain.chat import Attachment, Lease, Role, Thread, ToolCall, Turn
 from agiraph.domain.errors import Fenced
 from agiraph.domain.ids import AgentId, NodeId, ThreadId
 from agiraph.domain.work import Usage
-from agiraph.store.rows import Table, from_micros, to_json, to_micros, to_text
+from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros, to_text
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
@@ -135,11 +134,13 @@ def _turn(thread_id: ThreadId, row: Row) -> Turn:
         text=text,
         at=from_micros(at),
         ref=ref,
-        calls=() if calls is None else _CALLS.validate_json(calls),
-        attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments),
-        extra={} if extra is None else orjson.loads(extra),
+        calls=() if calls is None else _CALLS.validate_python(from_json(calls)),
+        attachments=()
+        if attachments is None
+        else _ATTACHMENTS.validate_python(from_json(attachments)),
+        extra={} if extra is None else from_json(extra),
         model=model,
-        usage=Usage() if usage is None else Usage(**orjson.loads(usage)),
+        usage=Usage() if usage is None else Usage(**from_json(usage)),
     )
 
 
