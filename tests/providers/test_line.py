@@ -24,7 +24,7 @@ async def http(clock: ManualClock) -> AsyncIterator[Http]:
 
 def idle(http: Http, server: RawServer) -> list[Line]:
     """The lines that wait to be used again."""
-    return http._lines._idle[split(server.url)[0]]
+    return [line for line in http._lines._idle[split(server.url)[0]] if line.reusable]
 
 
 # ---- one after the other ---------------------------------------------------------------------

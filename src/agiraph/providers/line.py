@@ -23,8 +23,6 @@ SLICE = 64 * 1024
 BUFFERED = 1024 * 1024
 """How much of an answer may wait to be read before the server is made to wait."""
 HEADER_BYTES = 64 * 1024
-END_SECONDS = 1.0
-"""How long the formal end of an answer may come after its last word."""
 
 
 class LineError(Exception):
@@ -94,20 +92,24 @@ class Line(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._hear()
         self._timer = self._loop.call_later(self._stall, self._check)
-        self._transport.write(head)
-        await self._send(body)
+        await self._send((head, *body))
         while not self._headed:
             await self._more()
 
     async def _send(self, body: Body) -> None:
+        # A copy: what is still on its way must not keep the thread from growing.
+        slice_ = bytearray()
         for piece in body:
             for start in range(0, len(piece), SLICE):
                 if self._headed or self._broken is not None:
                     return  # the server has heard enough, or is gone
-                # A copy: what is still on its way must not keep the thread from growing.
-                self._transport.write(bytes(piece[start : start + SLICE]))
-                if self._writable is not None:
-                    await self._writable
+                slice_ += memoryview(piece)[start : start + SLICE]
+                if len(slice_) >= SLICE:
+                    self._transport.write(slice_)
+                    slice_ = bytearray()
+                    if self._writable is not None:
+                        await self._writable
+        self._transport.write(slice_)
         self._sent = True
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -139,8 +141,13 @@ class Line(asyncio.Protocol):
     @property
     def reusable(self) -> bool:
         """Whether another request may follow: this one is over and done, and nobody hung up."""
-        over = self._sent and self._ended and self._keep_alive
-        return over and self._broken is None and not self._transport.is_closing()
+        return self._sent and self._ended and not self.is_useless
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether no request can follow any more, whatever still comes."""
+        closed = self._broken is not None or self._transport.is_closing()
+        return closed or (self._ended and not self._keep_alive)
 
     def rest(self) -> None:
         """No request is under way."""
@@ -247,15 +254,15 @@ class Lines:
     def __init__(self, stall_seconds: float) -> None:
         self._stall = stall_seconds
         self._idle: defaultdict[Host, list[Line]] = defaultdict(list)
-        self._ending: set[asyncio.Task[None]] = set()
 
     async def take(self, host: Host) -> Line:
         idle = self._idle[host]
-        while idle:
-            line = idle.pop()
+        for place in range(len(idle) - 1, -1, -1):
+            line = idle[place]
             if line.reusable:
-                return line
-            line.close()
+                return idle.pop(place)
+            if line.is_useless:
+                idle.pop(place).close()
         return await self._connect(host)
 
     async def _connect(self, host: Host) -> Line:
@@ -278,34 +285,14 @@ class Lines:
         return line
 
     def give_back(self, host: Host, line: Line, *, heard: bool) -> None:
-        """Keep a line whose answer was heard to its end; its last bytes may still be on the way."""
+        """Keep a line whose answer was heard; its formal end may come while it is idle."""
         line.rest()
-        if line.reusable:
+        if line.reusable or (heard and not line.is_useless):
             self._idle[host].append(line)
-        elif heard:
-            waiting = asyncio.create_task(self._await_end(host, line))
-            self._ending.add(waiting)
-            waiting.add_done_callback(self._ending.discard)
         else:
             line.close()
 
-    async def _await_end(self, host: Host, line: Line) -> None:
-        try:
-            async with asyncio.timeout(END_SECONDS):
-                async for _ in line.chunks():
-                    pass
-        except (TimeoutError, LineError):
-            pass
-        finally:
-            if line.reusable:
-                self._idle[host].append(line)
-            else:
-                line.close()
-
     async def close(self) -> None:
-        for waiting in self._ending:
-            waiting.cancel()
-        await asyncio.gather(*self._ending, return_exceptions=True)
         for lines in self._idle.values():
             for line in lines:
                 line.close()
