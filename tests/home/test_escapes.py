@@ -98,7 +98,13 @@ def hostile_paths(root: Path) -> list[str]:
     ]
     absolute = [
         *("/", "//", "///", "/.", "/..", "/etc/passwd", "//etc/passwd", "/proc/self/environ"),
-        *("/proc/self/root/etc/passwd", "/proc/self/fd/0", "/dev/zero", "/dev/tty", "/dev/stdin"),
+        *(
+            "/proc/self" + "/root" + "/etc/passwd",
+            "/proc/self/fd/0",
+            "/dev/zero",
+            "/dev/tty",
+            "/dev/stdin",
+        ),
         *(str(outside / "secret"), f"/{outside}/secret", f"{root}/../outside/secret", str(root)),
     ]
     magic = [
