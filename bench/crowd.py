@@ -1,6 +1,6 @@
 """Crowd: 200 agents with 20 calls each to a model that takes 200 ms, everything durable."""
 
-import shutil
+import asyncio
 import tempfile
 import time
 from pathlib import Path
@@ -30,12 +30,12 @@ async def measure() -> dict[str, Any]:
                 for n in range(AGENTS)
             ]  # fmt: skip
             began, spent = time.perf_counter(), time.process_time()
-            for founded in teams:
-                await world.say(founded.coordinator.id, "Go", team_id=founded.team.id)
+            await asyncio.gather(
+                *(world.say(f.coordinator.id, "Go", team_id=f.team.id) for f in teams)
+            )
             await world.settle()
             wall, cpu = time.perf_counter() - began, time.process_time() - spent
             done = [(await world.board(founded.team.id))[0].status for founded in teams]
-    shutil.rmtree(home)
     return {
         "completed": sum(status == "completed" for status in done),
         "wall": wall,

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -83,7 +82,6 @@ def measure() -> dict[str, Any]:
         check=False,
     )
     stamped = Counter(ledger.read_text().split())
-    shutil.rmtree(home)
     return {
         "killed": killed,
         "finished": last.stdout.strip() == "completed",

@@ -5,7 +5,6 @@ append to SQLite with a full fsync. Both sides send the same bodies to the same 
 """
 
 import asyncio
-import shutil
 import sqlite3
 import statistics
 import tempfile
@@ -65,7 +64,6 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
         [goal] = await world.board(founded.team.id)
         assert goal.status == "completed", (goal.status, goal.stop_reason, goal.result)
     after = written()
-    shutil.rmtree(home)
     return {k: (after[k] - before[k]) / TURNS for k in ("wchar", "write_bytes")}
 
 
@@ -84,7 +82,6 @@ class Floor:
 
     def close(self) -> None:
         self.db.close()
-        shutil.rmtree(self.folder)
 
 
 def bodies() -> Callable[[int], bytes]:

@@ -1,6 +1,5 @@
 """Wake: how long it takes from an accepted message to the first call of the model."""
 
-import shutil
 import statistics
 import tempfile
 import time
@@ -34,6 +33,5 @@ async def measure() -> dict[str, Any]:
             accepted = time.perf_counter()
             await world.settle()
             late.append((asked[0] - accepted) * 1000)
-    shutil.rmtree(home)
     late.sort()
     return {"p50 ms": statistics.median(late), "p99 ms": late[int(len(late) * 0.99) - 1]}

@@ -283,6 +283,20 @@ def test_what_has_not_changed_is_not_written_again(folder: Folder, root: Path) -
     assert written == [True, False, True, True]
 
 
+def test_a_file_is_begun_once(folder: Folder, root: Path) -> None:
+    (root / "cut-off").touch()
+    (root / "taken").mkdir()
+    assert [folder.begin(name, b"first") for name in ("new", "a/new", "cut-off")] == [True] * 3
+    assert [folder.begin(name, b"second") for name in ("new", "a/new", "cut-off")] == [False] * 3
+    assert {(root / name).read_bytes() for name in ("new", "a/new", "cut-off")} == {b"first"}
+    assert not folder.begin("taken", b"first")
+
+    assert folder.begin("file", b"first")
+    assert (root / "file").read_bytes() == b"first"
+    assert not (root / "file").is_symlink()
+    assert (root / "../outside/secret").read_bytes() == SECRET
+
+
 def test_handles_are_given_back(folder: Folder) -> None:
     def handles() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))

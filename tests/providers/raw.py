@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agiraph.providers.http import Http
+from agiraph.providers.http import Http, Response
 from agiraph.providers.line import Body
 
 Talk = Callable[["Caller"], Awaitable[None]]
@@ -89,8 +89,15 @@ def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
 
 async def ask(http: Http, server: RawServer, body: Body = (b"{}",)) -> bytes:
     """What the server answers."""
-    async with http.post(server.url, headers={}, body=body) as response:
-        return b"".join([chunk async for chunk in response.chunks()])
+    return await http.post(server.url, headers={}, body=body, hear=heard)
+
+
+async def heard(response: Response) -> bytes:
+    """The whole body of an answer."""
+    said = b""
+    while chunk := await response.chunk():
+        said += chunk
+    return said
 
 
 async def echo(caller: Caller) -> None:

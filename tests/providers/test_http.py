@@ -13,15 +13,20 @@ from agiraph.domain.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.providers.http import Http, error_text
+from agiraph.providers.http import Http, Response, error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 
 
 async def ask(http: Http, server: ModelServer) -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "Hello."}]}'
-    async with http.post(f"{server.openai_url}/chat/completions", headers={}, body=(body,)):
-        raise AssertionError("it was answered")
+    await http.post(
+        f"{server.openai_url}/chat/completions", headers={}, body=(body,), hear=answered
+    )
+
+
+async def answered(response: Response) -> None:
+    raise AssertionError("it was answered")
 
 
 async def refusal(http: Http, step: Step) -> ModelError:
@@ -140,9 +145,9 @@ async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: Http) 
     server = await asyncio.start_server(babble, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
+        address = f"http://127.0.0.1:{port}/v1"
         with pytest.raises(ModelUnavailable, match=f"Cannot reach 127.0.0.1:{port}: "):
-            async with http.post(f"http://127.0.0.1:{port}/v1", headers={}, body=(b"{}",)):
-                pass
+            await http.post(address, headers={}, body=(b"{}",), hear=answered)
 
 
 async def test_a_password_in_an_address_is_not_repeated(http: Http) -> None:
@@ -151,8 +156,7 @@ async def test_a_password_in_an_address_is_not_repeated(http: Http) -> None:
 
     address = server.url.replace("://", "://ada:secret@")
     with pytest.raises(ModelUnavailable) as caught:
-        async with http.post(address, headers={}, body=(b"{}",)):
-            pass
+        await http.post(address, headers={}, body=(b"{}",), hear=answered)
     assert "secret" not in str(caught.value)
 
 
@@ -179,7 +183,6 @@ async def test_a_key_cannot_bring_headers_of_its_own(http: Http, key: str) -> No
     async with ModelServer([]) as server:
         headers = {"authorization": f"Bearer {key}"}
         with pytest.raises(Misconfigured, match="holds a line break"):
-            async with http.post(f"{server.openai_url}/a", headers=headers, body=(b"{}",)):
-                pass
+            await http.post(f"{server.openai_url}/a", headers=headers, body=(b"{}",), hear=answered)
 
     assert (server.requests, server.refused) == ([], [])

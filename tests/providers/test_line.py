@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelUnavailable
-from agiraph.providers.http import Http
+from agiraph.providers.http import Http, Response
 from agiraph.providers.line import BUFFERED, SLICE, Line, LineError, Lines, split
 from agiraph.testing import ManualClock
 from tests.providers.raw import Caller, RawServer, answer, ask, echo, until
@@ -78,10 +78,8 @@ async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
     async with RawServer(slow_end).open() as server:
         for _ in range(2):
             gate.clear()
-            async with http.post(server.url, headers={}, body=(b"{}",)) as response:
-                async for chunk in response.chunks():
-                    assert chunk == b"all"
-                    break
+            said = await http.post(server.url, headers={}, body=(b"{}",), hear=Response.chunk)
+            assert said == b"all"
             gate.set()
             await until(lambda: bool(idle(http, server)))
 
@@ -203,7 +201,7 @@ async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
             f"POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n".encode(), (b"{}",)
         )
         most = total = 0
-        async for chunk in connection.chunks():
+        while chunk := await connection.chunk():
             total += len(chunk)
             for _ in range(20):  # whoever reads has other things to do as well
                 await asyncio.sleep(0)

@@ -130,14 +130,53 @@ class Folder:
         fault("fx:before:write")
         with self._explained(rel), self._parent(names, create=True) as parent:
             _replace(parent, names[-1], data, synced=synced)
+        if synced:
+            self.settle("/".join(names[:-1]))
         fault("fx:after:write")
 
-    def update(self, rel: str, data: bytes, *, synced: bool = True) -> bool:
-        """Write unless the file already holds exactly this; say whether it was written."""
-        if self.exists(rel) and self.read(rel, limit=len(data) + 1) == data:
-            return False
-        self.write(rel, data, synced=synced)
+    def begin(self, rel: str, data: bytes) -> bool:
+        """Give a small file its first words unless it holds some; say whether it was written.
+
+        It goes straight into place: cut off, it is empty, and that counts as not begun.
+        """
+        names = split(rel)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._explained(rel), self._parent(names, create=True) as parent:
+            try:
+                fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
+            except OSError as error:
+                if error.errno == errno.ELOOP:  # a link is nothing, and gives way
+                    _replace(parent, names[-1], data, synced=False)
+                elif error.errno != errno.EISDIR:
+                    raise
+                return error.errno == errno.ELOOP
+            try:
+                found = os.fstat(fd)
+                if found.st_size or not stat.S_ISREG(found.st_mode):
+                    return False
+                fault("fx:before:begin")
+                os.write(fd, data)
+            finally:
+                os.close(fd)
+        fault("fx:after:begin")
         return True
+
+    def update(self, rel: str, data: bytes) -> bool:
+        """Write unless the file already holds exactly this; say whether it was written.
+
+        A power cut may take it along: for what can be made again from the rows.
+        """
+        if self.begin(rel, data):
+            return True
+        if self.read(rel, limit=len(data) + 1) == data:
+            return False
+        self.write(rel, data, synced=False)
+        return True
+
+    def divide(self, *names: str) -> bool:
+        """Make sure there are folders of these names in it; say whether one was made."""
+        with self._explained(""):
+            return any([_made(self._fd, name) for name in names])
 
     def append(self, rel: str, data: bytes) -> None:
         """Add to the end, by writing the whole file anew: a crash leaves no half of an entry."""
@@ -182,6 +221,12 @@ class Folder:
         """Make durable which names a folder holds."""
         with self.sub(rel) as folder:
             os.fsync(folder._fd)
+
+    def settle(self, rel: str) -> None:
+        """Make durable that a folder is there, and all that lead to it."""
+        names = split(rel)
+        for depth in range(len(names), -1, -1):
+            self.sync("/".join(names[:depth]))
 
     def sweep(self) -> None:
         """Remove what a crash left half written. For a tree in which nobody writes just now."""
@@ -241,9 +286,7 @@ class Folder:
         at = os.dup(self._fd)
         try:
             for name in names:
-                with suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=at)
-                    os.fsync(at)
+                _made(at, name)
                 above, at = at, step(at, name, FOLDER)
                 os.close(above)
         except BaseException:
@@ -258,6 +301,9 @@ class Folder:
         """The handle of the folder that holds the last of these names."""
         if not names:
             raise OSError(errno.EISDIR, "")
+        if len(names) == 1:
+            yield self._fd
+            return
         fd = self._descend(names[:-1], create=create)
         try:
             yield fd
@@ -285,6 +331,15 @@ class Folder:
             raise refusal(sentence.format(rel)) from error
 
 
+def _made(parent: int, name: str) -> bool:
+    """Make a folder, if there is nothing of that name yet."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
+
+
 def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
     temporary = f"{PARTIAL}{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -301,8 +356,6 @@ def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=parent)
         raise
-    if synced:
-        os.fsync(parent)
 
 
 def _mode(parent: int, name: str) -> int:

@@ -126,6 +126,10 @@ class Home:
         """Where commands of a node run; for programs, which want a path and not a handle."""
         return self.path / "teams" / _name(team_id) / "nodes" / _name(node_id)
 
+    def settle(self, team_id: TeamId, node_id: NodeId) -> None:
+        """Make durable that a node has a folder, before work in it counts as done."""
+        self.folder.settle(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
+
     def team(self, team_id: TeamId) -> "TeamFolder":
         folder = self.folder.sub(f"teams/{_name(team_id)}", create=True)
         folder.name = ""  # what models and people call a path starts here
@@ -139,30 +143,25 @@ class TeamFolder:
 
     def prepare(self, team: Team) -> None:
         """What every team starts with. The goal is kept up to date; the rest is the team's."""
-        for kind in ("knowledge", "experiences", "preferences"):
-            self.folder.sub(f"memory/{kind}", create=True).close()
-        self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"), synced=False)
-        _begin(self.folder, "SOUL.md", SOUL)
-        _begin(self.folder, "MEMORY.md", MEMORY)
-        _begin(self.folder, "PLAN.md", PLAN)
-        _begin(self.folder, "memory/index.md", INDEX)
+        with self.folder.sub("memory", create=True) as memory:
+            memory.divide("knowledge", "experiences", "preferences")
+            memory.begin("index.md", _text(INDEX))
+        self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
+        self.folder.begin("SOUL.md", _text(SOUL))
+        self.folder.begin("MEMORY.md", _text(MEMORY))
+        self.folder.begin("PLAN.md", _text(PLAN))
 
     def agent(self, name: str) -> Folder:
         """An agent's desk, which only that agent uses."""
         desk = self.folder.sub(f"agents/{_name(name)}", create=True)
-        _begin(desk, "IDENTITY.md", f"# {name}\n")
-        _begin(desk, "MEMORY.md", MEMORY)
-        _begin(desk, "NOTEBOOK.md", NOTEBOOK)
+        desk.begin("IDENTITY.md", _text(f"# {name}\n"))
+        desk.begin("MEMORY.md", _text(MEMORY))
+        desk.begin("NOTEBOOK.md", _text(NOTEBOOK))
         return desk
 
     def node(self, node_id: NodeId) -> NodeFolder:
         folder = self.folder.sub(f"nodes/{_name(node_id)}", create=True)
         return NodeFolder(id=node_id, folder=folder)
-
-
-def _begin(folder: Folder, name: str, text: str) -> None:
-    if not folder.exists(name):
-        folder.write(name, _text(text), synced=False)
 
 
 def _text(text: str) -> bytes:

@@ -47,12 +47,17 @@ class NodeFolder:
     id: NodeId
     folder: Folder
 
-    def prepare(self, node: WorkNode, refs: Mapping[str, str]) -> None:
-        """Lay out the assignment; again and again, without touching what is already there."""
-        self.folder.sub(SCRATCH, create=True).close()
-        self.folder.sweep()
-        self.folder.update(SPEC, _spec(node).encode(errors="replace"), synced=False)
-        self.folder.update(REFS, _json(dict(refs)), synced=False)
+    def prepare(self, node: WorkNode, refs: Mapping[str, str]) -> bool:
+        """Lay out the assignment; again and again, without touching what is already there.
+
+        Say whether this was the first time.
+        """
+        is_new = self.folder.divide(SCRATCH)
+        if not is_new:
+            self.folder.sweep()
+        self.folder.update(SPEC, _spec(node).encode(errors="replace"))
+        self.folder.update(REFS, _json(dict(refs)))
+        return is_new
 
     def publish(self, summary: str, partial: bool = False) -> dict[str, str]:
         """Make `published/` out of `scratch/` with one rename; give its files and their hashes.

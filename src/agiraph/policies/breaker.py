@@ -30,9 +30,11 @@ _SILENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Breaker:
     tools: Mapping[str, Tool]
+    _counted: tuple[int, int] = (0, 0)
+    """How long the thread was when repeats were last counted, and how many there were."""
 
     def notices(self, transcript: Transcript) -> list[Notice]:
         last = transcript.last_reply
@@ -75,6 +77,12 @@ class Breaker:
 
     def _repeats(self, transcript: Transcript) -> int:
         """How often the newest step, or pair or triple of steps, has been taken in a row."""
+        length = len(transcript.turns)
+        if self._counted[0] != length:
+            self._counted = length, self._count(transcript)
+        return self._counted[1]
+
+    def _count(self, transcript: Transcript) -> int:
         if not self._resembles(transcript):
             return 0
         steps = self._steps(transcript)
@@ -82,11 +90,19 @@ class Breaker:
 
     def _resembles(self, transcript: Transcript) -> bool:
         """A cheap first look, as nearly every step is a new one."""
-        steps = (turn for turn in _replies(transcript) if not self._polls(turn))
-        newest = [
-            [(c.name, c.arguments) for c in turn.calls] for turn in islice(steps, 1 + max(PERIODS))
-        ]
-        return bool(newest) and newest[0] in newest[1:]
+        newest: Turn | None = None
+        seen = 0
+        for turn in _newest(transcript):
+            if turn.role != "assistant" or self._polls(turn):
+                continue
+            if newest is None:
+                newest = turn
+            elif _alike(newest, turn):
+                return True
+            seen += 1
+            if seen > max(PERIODS):
+                break
+        return False
 
     def _steps(self, transcript: Transcript) -> list[bytes]:
         """What was called and what came of it, newest first; polling counts as no step."""
@@ -110,6 +126,13 @@ class Breaker:
 
     def _warned(self, transcript: Transcript) -> bool:
         return any(t.ref and t.ref.startswith("circle:") for t in _newest(transcript))
+
+
+def _alike(one: Turn, other: Turn) -> bool:
+    return len(one.calls) == len(other.calls) and all(
+        a.name == b.name and a.arguments == b.arguments
+        for a, b in zip(one.calls, other.calls, strict=True)
+    )
 
 
 def _said(turn: Turn) -> Finished:

@@ -1,12 +1,12 @@
 """HTTP: one lean client for all wires, and errors that say whether trying again may help."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 import orjson
 
@@ -21,6 +21,8 @@ from agiraph.domain.errors import (
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
 from agiraph.providers.line import Body, Line, LineError, Lines, Untrusted, split
+
+T = TypeVar("T")
 
 STALL_SECONDS = 120
 """A stream that says nothing for this long is given up: keep-alives come far more often."""
@@ -45,8 +47,9 @@ class Response:
     def content_type(self) -> str:
         return self.line.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self.line.chunks()
+    async def chunk(self) -> bytes:
+        """What has come since; nothing when all has."""
+        return await self.line.chunk()
 
 
 class Http:
@@ -59,11 +62,15 @@ class Http:
     async def close(self) -> None:
         await self._lines.close()
 
-    @asynccontextmanager
     async def post(
-        self, url: str, *, headers: dict[str, str], body: Body
-    ) -> AsyncGenerator[Response]:
-        """A request whose answer begins well; anything else is raised as a `ModelError`."""
+        self,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Body,
+        hear: Callable[[Response], Awaitable[T]],
+    ) -> T:
+        """Ask, and hear an answer that begins well; any other is raised as a `ModelError`."""
         fault("fx:before:llm")
         host, path, name = split(url)
         shown = name.decode()
@@ -75,8 +82,9 @@ class Http:
             response = Response(line, shown)
             if line.status != 200:
                 raise await self._refusal(response)
-            yield response
+            answer = await hear(response)
             heard = True
+            return answer
         except Untrusted as error:
             raise ModelRefused(
                 f"{shown} shows a certificate that is not trusted ({error}). If it is your own, "
@@ -109,14 +117,18 @@ class Http:
 
 
 def _head(path: str, name: bytes, headers: dict[str, str], body: Body) -> bytes:
-    lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
-    if any(sign in part for sign in "\r\n\0" for part in (path, *headers.values())):
+    length = sum(map(len, body))
+    return b"%scontent-length: %d\r\n\r\n" % (_opening(path, name, *headers.items()), length)
+
+
+@lru_cache(256)
+def _opening(path: str, name: bytes, *headers: tuple[str, str]) -> bytes:
+    """A request's head as far as it is the same for every turn."""
+    lines = "".join(f"{key}: {value}\r\n" for key, value in headers)
+    if any(sign in part for sign in "\r\n\0" for part in (path, *dict(headers).values())):
         raise Misconfigured("A key or address of this provider holds a line break; look at it.")
-    length = sum(len(piece) for piece in body)
-    return (
-        f"POST {path} HTTP/1.1\r\nhost: {name.decode()}\r\n{lines}"
-        f"accept-encoding: identity\r\ncontent-length: {length}\r\n\r\n"
-    ).encode()
+    opening = f"POST {path} HTTP/1.1\r\nhost: {name.decode()}\r\n{lines}"
+    return f"{opening}accept-encoding: identity\r\n".encode()
 
 
 def failure(status: int, said: str, words: str, *, retry_after: float | None = None) -> ModelError:
@@ -152,24 +164,32 @@ def error_text(raw: bytes) -> str:
     return str(cast(object, body))[:500]
 
 
-async def events(response: Response) -> AsyncIterator[bytes]:
-    """The `data:` payloads of a server-sent event stream."""
-    buffer = b""
-    total = 0
-    async for chunk in response.chunks():
-        total += len(chunk)
-        if total > REPLY_BYTES:
+class Events:
+    """Takes a server-sent event stream apart: the `data:` payloads in it."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._total = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """What is whole by now; an empty chunk means that nothing more will come."""
+        if not chunk:
+            yield from self._last()
+            return
+        self._total += len(chunk)
+        if self._total > REPLY_BYTES:
             raise ModelGarbled(f"The answer is longer than {REPLY_BYTES // 2**20} MiB.")
-        buffer += chunk
-        *lines, buffer = buffer.split(b"\n")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
-    if buffer.startswith(b"data:"):
-        last = buffer[5:].strip()
-        if not _is_complete(last):
-            raise ModelUnavailable("The answer was cut off before its end.")
-        yield last
+
+    def _last(self) -> Iterator[bytes]:
+        if self._rest.startswith(b"data:"):
+            last = self._rest[5:].strip()
+            if not _is_complete(last):
+                raise ModelUnavailable("The answer was cut off before its end.")
+            yield last
 
 
 def _is_complete(data: bytes) -> bool:
@@ -192,10 +212,8 @@ async def whole(response: Response) -> dict[str, Any]:
 async def _up_to(response: Response, limit: int) -> bytes:
     """The body, as far as the limit."""
     raw = bytearray()
-    async for chunk in response.chunks():
+    while len(raw) < limit and (chunk := await response.chunk()):
         raw += chunk
-        if len(raw) >= limit:
-            break
     return bytes(raw[:limit])
 
 

@@ -7,7 +7,7 @@ three times the CPU of the request itself, and more when hundreds are under way.
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
@@ -112,20 +112,18 @@ class Line(asyncio.Protocol):
         self._transport.write(slice_)
         self._sent = True
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The answer's body, as it comes."""
-        while True:
-            if self._pieces:
-                piece = b"".join(self._pieces)
-                self._pieces.clear()
-                if self._buffered > BUFFERED:
-                    self._transport.resume_reading()
-                self._buffered = 0
-                yield piece
-            elif self._ended:
-                return
-            else:
-                await self._more()
+    async def chunk(self) -> bytes:
+        """What has come of the answer's body since; nothing when all has."""
+        while not self._pieces:
+            if self._ended:
+                return b""
+            await self._more()
+        piece = b"".join(self._pieces)
+        self._pieces.clear()
+        if self._buffered > BUFFERED:
+            self._transport.resume_reading()
+        self._buffered = 0
+        return piece
 
     async def _more(self) -> None:
         if self._broken is not None:

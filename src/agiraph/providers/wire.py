@@ -12,10 +12,10 @@ from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http import (
+    Events,
     Http,
     Response,
     error_text,
-    events,
     failure,
     json_object,
     whole,
@@ -115,8 +115,7 @@ async def ask(
     """One whole reply, or a `ModelError`; a reply that breaks off anywhere is none."""
     headers = {"content-type": "application/json", **headers}
     try:
-        async with http.post(url, headers=headers, body=body) as response:
-            await _hear(response, reader, on_delta)
+        await http.post(url, headers=headers, body=body, hear=lambda r: _hear(r, reader, on_delta))
         reply = _checked(reader.draft.reply(), request)
     except ModelError as error:
         # Some servers repeat the key they refuse; what is said here is written down and shown.
@@ -144,20 +143,27 @@ async def _hear(response: Response, reader: Reader, on_delta: OnDelta | None) ->
 
 
 async def _gather(response: Response, reader: Reader, on_delta: OnDelta | None) -> None:
-    async for data in events(response):
-        if data == b"[DONE]":
-            reader.draft.ended = True
-            break
-        event = json_object(data)
-        if event.get("error"):
-            raise _broken_off(event, "The answer broke off: ")
-        for words in reader.take(event):
-            if on_delta is not None:
-                on_delta(words)
-        if reader.draft.closed:
-            break
+    events, chunk = Events(), b" "
+    while chunk and not reader.draft.closed:
+        chunk = await response.chunk()
+        for data in events.feed(chunk):
+            _take(data, reader, on_delta)
+            if reader.draft.closed:
+                break
     if not reader.draft.ended:
         raise ModelUnavailable("The answer was cut off before its end.")
+
+
+def _take(data: bytes, reader: Reader, on_delta: OnDelta | None) -> None:
+    if data == b"[DONE]":
+        reader.draft.ended = reader.draft.closed = True
+        return
+    event = json_object(data)
+    if event.get("error"):
+        raise _broken_off(event, "The answer broke off: ")
+    for words in reader.take(event):
+        if on_delta is not None:
+            on_delta(words)
 
 
 def _broken_off(body: dict[str, Any], opening: str) -> ModelError:
@@ -180,7 +186,8 @@ def _checked(reply: Reply, request: Request) -> Reply:
                 f"The answer is not the JSON that was asked for: {reply.text[:80]!r}"
             ) from error
     # Some vendors give no ids, and some servers repeat theirs.
-    return replace(reply, calls=request.transcript.named_apart(reply.calls))
+    calls = request.transcript.named_apart(reply.calls)
+    return reply if calls == reply.calls else replace(reply, calls=calls)
 
 
 async def or_plainly(attempt: Callable[[], Awaitable[Reply]], forget: Callable[[], bool]) -> Reply:

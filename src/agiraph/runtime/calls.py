@@ -1,7 +1,7 @@
 """Calls: making one tool call so that a crash anywhere in it is resolved, told or repeated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
@@ -59,7 +59,7 @@ class Caller:
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")
-        asked = replace(call, arguments=arguments)
+        asked = ToolCall(id=call.id, name=call.name, arguments=arguments)
         if refused := self.permission.settled(ctx, asked):
             return await self._record(ctx, call, refused)
         if self.permission.needs_approval(ctx, asked):

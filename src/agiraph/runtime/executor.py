@@ -68,11 +68,10 @@ class Executor:
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
 
     async def run(self, lease: Lease) -> Outcome:
-        ctx = await self._sit_down(lease)
-        tools = tools_for(ctx.agent, self.extra_tools)
+        seat = await self.store.write(_seat, lease)
+        tools = tools_for(seat.agent, self.extra_tools)
         specs = tuple(tool.spec for tool in tools.values())
-        if not ctx.transcript.turns:
-            await self._begin(ctx, specs)
+        ctx = await self._sit_down(lease, seat, specs)
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
         loop = Loop(
             model=self.models.resolve(ctx.agent.model),
@@ -85,16 +84,14 @@ class Executor:
         )
         return await loop.run(ctx)
 
-    async def _sit_down(self, lease: Lease) -> RunContext:
-        seat = await self.store.read(_seat, lease)
+    async def _sit_down(self, lease: Lease, seat: _Seat, specs: tuple[ToolSpec, ...]) -> RunContext:
         folder = self.home.team(seat.team.id)
 
-        def prepare() -> None:
-            folder.prepare(seat.team)
-            folder.agent(seat.agent.name)
-            folder.node(seat.node.id).prepare(seat.node, seat.node.refs)
-
-        await asyncio.to_thread(prepare)
+        # A few small files: a thread would spend longer on getting its turns than on them.
+        folder.prepare(seat.team)
+        folder.agent(seat.agent.name).close()
+        if folder.node(seat.node.id).prepare(seat.node, seat.node.refs):
+            await asyncio.to_thread(self.home.settle, seat.team.id, seat.node.id)
         ctx = RunContext(
             store=self.store,
             home=self.home,
@@ -110,15 +107,11 @@ class Executor:
             waiting=seat.waiting,
             paid_from=seat.paid_from,
         )
-        ctx.heard(*seat.turns)
-        return ctx
-
-    async def _begin(self, ctx: RunContext, specs: tuple[ToolSpec, ...]) -> None:
-        folder = self.home.team(ctx.team.id)
-        system = await asyncio.to_thread(
-            system_prompt, ctx.team, ctx.agent, folder, specs, self.clock.now()
-        )
-        turns = await self.store.write(
-            journal.begin, ctx.lease, system=system, assignment=assignment(ctx.node)
-        )
+        turns = seat.turns
+        if not turns:
+            system = system_prompt(seat.team, seat.agent, folder, specs, self.clock.now())
+            turns = await self.store.write(
+                journal.begin, lease, system=system, assignment=assignment(seat.node)
+            )
         ctx.heard(*turns)
+        return ctx

@@ -1,9 +1,16 @@
-"""SQLite: one writer thread that commits what is queued back to back, with one fsync a group."""
+"""SQLite: verbs run on the event loop, a thread commits them in groups with one fsync each.
+
+A statement gives up the interpreter's lock and has to win it back. In a thread beside a busy loop
+that costs more than the statement itself; so the thread only does what really waits: the disk.
+"""
 
 import asyncio
 import queue
+import re
 import sqlite3
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,19 +34,26 @@ from agiraph.store.database import P, R, Verb
 from agiraph.store.tx import Aftermath, Row
 
 GROUP = 256
+SHORT, LONG = 0.004, 0.02
+"""How long verbs run, in seconds, before they are committed and others on the loop have a turn:
+as long as a commit takes, within these bounds."""
 BUSY_SECONDS = 5.0
 PAGE_BYTES = 1024
 """A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
 CHECKED_BYTES = 256 * 2**20
 """Databases up to this size are checked whole when opened."""
 
-_compiled: dict[str, str] = {}
+_NAMED = re.compile(r"(?<!:):([a-z_]+)")
+_compiled: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
-def _dialect(sql: str) -> str:
-    if sql not in _compiled:
-        _compiled[sql] = sql.replace("{for_update}", "")
-    return _compiled[sql]
+def _dialect(sql: str) -> tuple[str, tuple[str, ...]]:
+    """A statement with plain marks, and the names that belong to them: those bind faster."""
+    found = _compiled.get(sql)
+    if found is None:
+        names = tuple(_NAMED.findall(sql))
+        found = _compiled[sql] = _NAMED.sub("?", sql.replace("{for_update}", "")), names
+    return found
 
 
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -88,13 +102,16 @@ class SqliteTx:
         self._execute = connection.execute
 
     def run(self, sql: str, /, **values: Any) -> int:
-        return self._execute(_dialect(sql), values).rowcount
+        marked, names = _dialect(sql)
+        return self._execute(marked, [values[name] for name in names]).rowcount
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
-        return self._execute(_dialect(sql), values).fetchone()
+        marked, names = _dialect(sql)
+        return self._execute(marked, [values[name] for name in names]).fetchone()
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
-        return self._execute(_dialect(sql), values).fetchall()
+        marked, names = _dialect(sql)
+        return self._execute(marked, [values[name] for name in names]).fetchall()
 
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
         self._emitted.setdefault(team_id, []).append((type, data))
@@ -123,6 +140,8 @@ class _Job:
     result: Any = None
     error: BaseException | None = None
     aftermath: Aftermath | None = None
+    alone: bool = False
+    """It was undone with others and must not meet them again."""
 
     @property
     def name(self) -> str:
@@ -135,13 +154,18 @@ class SqliteStore:
         self.clock = clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._connection = self._open()
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
-        self._writer = threading.Thread(target=self._serve, name="agiraph-write", daemon=True)
-        self._writer.start()
+        self._waiting: deque[_Job] = deque()
+        self._group: list[_Job] = []
+        self._busy = False
+        self._commit_seconds = 0.0
+        self._rested = asyncio.Event()
+        self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
+        self._waiter.start()
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -177,6 +201,7 @@ class SqliteStore:
                 record=lambda version: connection.execute(f"pragma user_version = {version}"),
             )
             connection.execute("commit")
+            connection.execute("pragma busy_timeout = 0")  # the loop must not wait for a lock
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if not _is_surroundings(error):  # what is there is not what its version says
                 raise _damaged(self.path, str(error)) from error
@@ -192,7 +217,10 @@ class SqliteStore:
 
     async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
-        self._jobs.put(_Job(verb, args, kwargs, future))
+        self._waiting.append(_Job(verb, args, kwargs, future))
+        if not self._busy:
+            self._busy = True
+            self._loop.call_soon(self._begin)
         return await future
 
     async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -219,53 +247,99 @@ class SqliteStore:
         self._listeners.append(listener)
 
     async def close(self) -> None:
-        self._jobs.put(None)
-        await self._loop.run_in_executor(None, self._writer.join)
+        while self._busy:
+            self._rested.clear()
+            await self._rested.wait()
+        self._chores.put(None)
+        await self._loop.run_in_executor(None, self._waiter.join)
         self._readers.shutdown()
         # The last one out folds the journal in, so that a database at rest is one file.
         for connection in (*self._open_readers, self._connection):
             connection.close()
 
-    def _serve(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            group = [first]
-            while len(group) < GROUP and not self._jobs.empty():
-                job = self._jobs.get()
-                if job is None:
-                    self._jobs.put(None)
-                    break
-                group.append(job)
-            self._commit(group)
-            self._loop.call_soon_threadsafe(self._acknowledge, group)
+    def _wait(self) -> None:
+        """The thread: whatever has to wait for the disk or for another program."""
+        while (chore := self._chores.get()) is not None:
+            chore()
 
-    def _commit(self, group: list[_Job]) -> None:
-        """Commit the group with one fsync; if one of them raises, each by itself.
-
-        A verb may therefore run twice, the first time in vain: it changes nothing but rows.
-        """
-        if not self._together(group):
-            for job in group:
-                self._together([job])
-
-    def _together(self, jobs: list[_Job]) -> bool:
-        """Run these verbs in one transaction; False if that undid several because one raised."""
-        connection = self._connection
+    def _begin(self) -> None:
+        """Start a transaction for what is waiting."""
         try:
-            connection.execute("begin immediate")
-            for job in jobs:
+            self._connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            if _name(error).startswith("SQLITE_BUSY"):
+                self._chores.put(self._begin_when_free)
+            else:
+                self._give_up(error)
+        else:
+            self._fill()
+
+    def _begin_when_free(self) -> None:
+        """Another program holds the database: wait for it, for a while."""
+        try:
+            self._connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1000)}")
+            self._connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            self._loop.call_soon_threadsafe(self._give_up, error)
+        else:
+            self._loop.call_soon_threadsafe(self._fill)
+        finally:
+            self._connection.execute("pragma busy_timeout = 0")
+
+    def _fill(self) -> None:
+        """Run verbs in the transaction, not so long that others on the loop are kept from theirs.
+
+        If one raises, all are undone and each is run again by itself. A verb may therefore run
+        twice, the first time in vain: it changes nothing but rows.
+        """
+        until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
+        try:
+            while self._waiting and len(self._group) < GROUP:
+                if self._group and (self._group[0].alone or self._waiting[0].alone):
+                    break
+                job = self._waiting.popleft()
+                self._group.append(job)
                 self._perform(job)
                 if job.error is not None:
-                    connection.execute("rollback")
-                    return len(jobs) == 1
-            connection.execute("commit")
+                    return self._undo()
+                if time.monotonic() > until:
+                    break
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            for job in jobs:
-                job.error = _explained(error, self.path)
-        for job in jobs:
-            fault(f"db:after:{job.name}")
-        return True
+            return self._give_up(error)
+        self._chores.put(self._commit)
+        return None
+
+    def _undo(self) -> None:
+        self._connection.execute("rollback")
+        if len(self._group) == 1:
+            return self._acknowledge()
+        for job in reversed(self._group):
+            job.alone = True
+            self._waiting.appendleft(job)
+        self._group = []
+        return self._begin()
+
+    def _commit(self) -> None:
+        began = time.monotonic()
+        try:
+            self._connection.execute("commit")
+        except sqlite3.Error as error:
+            self._loop.call_soon_threadsafe(self._give_up, error)
+        else:
+            self._commit_seconds = time.monotonic() - began
+            for job in self._group:
+                fault(f"db:after:{job.name}")
+            self._loop.call_soon_threadsafe(self._acknowledge)
+
+    def _give_up(self, error: sqlite3.Error | UnicodeDecodeError) -> None:
+        """The disk or a lock: nobody in this group gets through."""
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        if not self._group:
+            self._group.append(self._waiting.popleft())
+        for job in self._group:
+            job.error = _explained(error, self.path)
+        self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
         fault(f"db:before:{job.name}")
@@ -277,11 +351,17 @@ class SqliteStore:
             job.aftermath = tx.aftermath
         except BaseException as error:
             if _is_surroundings(error):
-                raise  # the disk or the lock: nobody in this group gets through
+                raise
             job.error = error
         fault(f"db:in:{job.name}")
 
-    def _acknowledge(self, group: list[_Job]) -> None:
+    def _acknowledge(self) -> None:
+        group, self._group = self._group, []
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+        else:
+            self._busy = False
+            self._rested.set()
         for job in group:
             if job.future.cancelled():
                 pass

@@ -56,7 +56,8 @@ class RunContext:
 
     def leave(self, call: ToolCall, answer: Done) -> None:
         """Let an answer be written with whatever is written next: one commit instead of two."""
-        answer = replace(answer, text=to_text(answer.text))  # shown as it is kept
+        if (kept := to_text(answer.text)) != answer.text:
+            answer = replace(answer, text=kept)  # shown as it is kept
         self.answered.append((call, answer))
         self.heard(
             Turn(
