@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.providers.base import Reply
-from agiraph.providers.http import Http
+from agiraph.providers.http import Http, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, Asked, ModelOn, Provider
 from tests.providers.said import request
@@ -66,8 +66,15 @@ async def record(http: Http, server: ModelServer, model: Asked) -> tuple[bytes, 
         "openai": "/v1/chat/completions",
         "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
     }[seen.wire]
-    async with http.post(server.url + path, headers={}, body=(seen.raw,)) as response:
-        return b"".join([chunk async for chunk in response.chunks()]), reply
+    stream = await http.post(server.url + path, headers={}, body=(seen.raw,), hear=_heard)
+    return stream, reply
+
+
+async def _heard(response: Response) -> bytes:
+    said = b""
+    while chunk := await response.chunk():
+        said += chunk
+    return said
 
 
 async def cut_everywhere(

@@ -12,7 +12,7 @@ from agiraph.home import beneath
 from agiraph.home.node_folder import NodeFolder
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
-from agiraph.services import journal, mail, work
+from agiraph.services import journal, mail, waiting
 from agiraph.store import messages, spend, threads
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
@@ -115,8 +115,8 @@ def split_answer() -> None:
             self, mail.close, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
-            return await write(self, work.settle, f"answer:{question_id}", args[1])
-        return await write(self, work.settle, f"approval:{question_id}", None)
+            return await write(self, waiting.settle, f"answer:{question_id}", args[1])
+        return await write(self, waiting.settle, f"approval:{question_id}", None)
 
     SqliteStore.write = split  # type: ignore[method-assign]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agiraph.domain.people import Rule
 from agiraph.providers.base import Request
-from agiraph.services import board, teams
+from agiraph.services import board, people, teams
 from agiraph.services.teams import Founded
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
@@ -152,7 +152,7 @@ async def publishing(home: Path) -> None:
 
     def employ(tx: Tx) -> str:
         founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False)
-        worker = teams.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
+        worker = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
         board.create(
             tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id
         )

@@ -4,7 +4,7 @@ import asyncio
 
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import board, teams
+from agiraph.services import board, people
 from agiraph.services.teams import Founded
 from agiraph.store import spend
 from agiraph.store.tx import Tx
@@ -12,7 +12,7 @@ from agiraph.testing import World, call, says
 
 
 def _employ(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) -> NodeId:
-    worker = teams.hire(tx, team_id, name=name, role="worker", model=f"scripted/{name}")
+    worker = people.hire(tx, team_id, name=name, role="worker", model=f"scripted/{name}")
     return board.create(
         tx,
         team_id=team_id,

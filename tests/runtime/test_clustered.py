@@ -12,7 +12,7 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, teams, work
+from agiraph.services import board, endings, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, nodes, threads
 from agiraph.store.database import Store
@@ -143,7 +143,7 @@ async def test_a_cancel_reaches_the_process_that_runs_the_node(cluster: Cluster)
     for task in others:
         task.cancel()
     assert founded.node is not None
-    await cluster.store.write(work.cancel, founded.node.id)
+    await cluster.store.write(endings.cancel, founded.node.id)
     ended = [asyncio.create_task(worker.says("ended")) for worker in workers]
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
     for task in ended:
@@ -161,7 +161,7 @@ async def test_a_cancel_that_nobody_was_there_to_hear_is_heard_later(cluster: Cl
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         cut = "select pg_terminate_backend(pid) from pg_stat_activity where query like 'LISTEN %%'"
         assert connection.execute(cut.encode() + b" and query like %s", ["%agiraph%"]).rowcount == 1
-    await cluster.store.write(work.cancel, founded.node.id)
+    await cluster.store.write(endings.cancel, founded.node.id)
     assert await worker.says("ended", "asked") == f"ended {founded.node.id}"
     node = await cluster.node(founded)
     assert (node.status, cluster.asked()) == (NodeStatus.CANCELLED, {0: 1})

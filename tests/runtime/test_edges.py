@@ -9,7 +9,7 @@ from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import teams, work
+from agiraph.services import endings, people, teams
 from agiraph.store.teams import TEAMS
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
@@ -31,7 +31,7 @@ async def test_two_agents_do_not_report_results_to_each_other_for_ever(world: Wo
     bob = world.script("bob", *[says(call("publish", summary="One, two, three."))] * 50)
     founded = await world.found("Let Bob count", start=False, mode="infinite")
     await world.store.write(
-        teams.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     await world.say(founded.coordinator.id, "Begin.", team_id=founded.team.id)
     async with asyncio.timeout(10):
@@ -45,7 +45,7 @@ async def test_mail_that_comes_while_the_work_is_cancelled_becomes_work(world: W
     async def meanwhile() -> Says:
         assert founded.node is not None
         await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
-        await world.store.write(work.cancel, founded.node.id)
+        await world.store.write(endings.cancel, founded.node.id)
         return await asyncio.Future[Says]()
 
     world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
@@ -67,7 +67,7 @@ async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancell
     await world.settle()
     await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
     assert founded.node is not None
-    await world.store.write(work.cancel, founded.node.id)
+    await world.store.write(endings.cancel, founded.node.id)
     await world.settle()
 
     assert [n.status for n in await world.board(founded.team.id)] == [
@@ -198,7 +198,7 @@ async def test_a_node_that_is_tried_again_after_a_circle_is_tried(world: World) 
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is StopReason.LOOPING
-    await world.store.write(work.retry, goal.id)
+    await world.store.write(endings.retry, goal.id)
     await world.settle()
 
     [goal] = await world.board(founded.team.id)

@@ -9,7 +9,7 @@ import pytest
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import board, teams, work
+from agiraph.services import board, endings, teams
 from agiraph.services.teams import Founded
 from agiraph.store import spend
 from agiraph.store.tx import Tx
@@ -194,7 +194,7 @@ async def test_a_cancel_ends_the_command_with_all_its_processes(
     [node] = await world.board(founded.team.id)
     assert processes_with(marker) != []
 
-    await world.store.write(work.cancel, node.id)
+    await world.store.write(endings.cancel, node.id)
     await world.settle()
 
     node = await world.node(node.id)
@@ -212,7 +212,7 @@ async def test_a_cancel_at_any_commit_ends_the_node(home: World, commit: int) ->
         for _ in range(later):
             await asyncio.sleep(0)
         assert founded.node is not None
-        await home.store.write(work.cancel, founded.node.id)
+        await home.store.write(endings.cancel, founded.node.id)
         await home.settle()
         [node] = await home.board(founded.team.id)
         assert node.status in (NodeStatus.CANCELLED, NodeStatus.COMPLETED), later
@@ -224,7 +224,7 @@ async def test_a_call_to_the_model_that_a_cancel_cuts_off_is_paid_for(world: Wor
     founded = await world.found("Be cancelled")
     await gate.reached()
     assert founded.node is not None
-    await world.store.write(work.cancel, founded.node.id)
+    await world.store.write(endings.cancel, founded.node.id)
     await world.settle()
     [node] = await world.board(founded.team.id)
     [spent] = await world.store.read(spend.of_node, node.id)

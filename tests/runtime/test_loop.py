@@ -14,7 +14,7 @@ from agiraph.domain.errors import (
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.people import Team
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services import teams, work
+from agiraph.services import endings, teams
 from agiraph.store import spend
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
@@ -244,7 +244,7 @@ async def test_a_paused_team_stops_at_the_yield_point_and_goes_on_where_it_was(
 async def test_a_cancelled_node_ends_without_waiting_for_its_model(world: World) -> None:
     async def meanwhile() -> Says:
         assert founded.node is not None
-        await world.store.write(work.cancel, founded.node.id)
+        await world.store.write(endings.cancel, founded.node.id)
         return await asyncio.Future[Says]()
 
     world.model("ada", ThinkingModel("scripted/ada", [meanwhile]))

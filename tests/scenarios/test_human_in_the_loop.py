@@ -78,7 +78,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
 
 
 async def test_an_answer_to_someone_who_moved_on_still_counts(world: World) -> None:
-    from agiraph.services import work
+    from agiraph.services import endings
 
     ada = world.script(
         "ada",
@@ -89,7 +89,7 @@ async def test_an_answer_to_someone_who_moved_on_still_counts(world: World) -> N
     await world.settle()
     [question] = await world.questions(founded.team.id)
     [goal] = await world.board(founded.team.id)
-    await world.store.write(work.cancel, goal.id)
+    await world.store.write(endings.cancel, goal.id)
     await world.answer(question, "this one")
     await world.settle()
 

@@ -3,7 +3,7 @@
 from agiraph.domain.ids import HUMAN, AgentId, TeamId
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus
-from agiraph.services import teams
+from agiraph.services import people
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.thinking import ThinkingModel
@@ -12,7 +12,7 @@ from tests.tools.made import Told, made, refused
 
 async def hire(world: World, team_id: TeamId, name: str) -> Agent:
     return await world.store.write(
-        teams.hire, team_id, name=name, role="worker", model=f"scripted/{name}"
+        people.hire, team_id, name=name, role="worker", model=f"scripted/{name}"
     )
 
 
@@ -53,7 +53,8 @@ async def test_a_teammate_with_nothing_to_do_takes_a_message_as_work(world: Worl
 
     _, counting = await world.board(founded.team.id)
     assert bob.heard == "[Message from coordinator] Count, please."
-    assert ada.heard == "[Message from bob] One, two, three."
+    assert ada.heard.startswith("[Task] bob has finished a task of yours.")
+    assert "--- RESULT ---\nOne, two, three.\n--- END OF RESULT ---" in ada.heard
     assert (counting.status, counting.title, counting.source, counting.result) == (
         NodeStatus.COMPLETED,
         "Message from coordinator",

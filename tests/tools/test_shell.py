@@ -9,7 +9,7 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.domain.work import NodeStatus
-from agiraph.services import work
+from agiraph.services import endings
 from agiraph.testing import PowerCut, World, call, says
 from tests.tools.made import Told, folder, made, refused
 
@@ -159,7 +159,7 @@ async def test_a_cancelled_command_leaves_nothing_behind(world: World, tmp_path:
     founded = await world.found("Wait for ever")
     await asyncio.to_thread(begun.read_text)
     assert founded.node is not None
-    await world.store.write(work.cancel, founded.node.id)
+    await world.store.write(endings.cancel, founded.node.id)
     await world.settle()
 
     assert (await world.node(founded.node.id)).status is NodeStatus.CANCELLED

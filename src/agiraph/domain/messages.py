@@ -25,6 +25,10 @@ Decision = Literal["approve", "deny"]
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion"})
 """What an agent with nothing to do takes up; the rest it hears when it is next at work."""
+INTERRUPTS: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "notice"})
+"""What ends a wait for teammates early, so that it is heard now."""
+MOST_HOPS = 8
+"""Messages that answer each other, after which nobody is set to work by the next."""
 INBOX: frozenset[MessageKind] = frozenset(
     {"question", "approval", "briefing", "report", "failure", "result"}
 )

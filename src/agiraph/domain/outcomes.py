@@ -22,6 +22,10 @@ class Pending:
     waiting_on: str
     """`answer:…`, `approval:…`, `node:…`, `stage:…` or `time:…`"""
     reason: str = ""
+    seconds: float | None = None
+    """How long it waits at most; None: as long as it takes."""
+    if_late: str = ""
+    """The call's answer when that time is over."""
 
 
 Answer = Done | Pending
@@ -34,6 +38,8 @@ class Finished:
     result: str
     reason: StopReason = StopReason.FINISHED
     manifest: dict[str, str] = field(default_factory=dict[str, str])
+    doubts: str | None = None
+    """What could not be confirmed of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,21 @@ AgentKind = Literal["llm", "cli"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far a team may grow by itself."""
+
+    depth: int = 4
+    """Nodes below nodes."""
+    children: int = 20
+    """Unfinished nodes that one node may have made."""
+    agents: int = 16
+    """Members at a time."""
+    hires_per_minute: int = 30
+    nodes: int = 500
+    """Unfinished nodes of the whole team."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
     """A goal, a home folder and the agents who work towards it."""
 
@@ -22,6 +37,7 @@ class Team:
     mode: Mode = "finite"
     status: TeamStatus = "active"
     permissions: tuple["Rule", ...] = ()
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +64,12 @@ class Agent:
     command: str | None = None
     tools: tuple[str, ...] = ()
     """Empty: all that the role grants."""
+    identity: str = ""
+    """Who it is, in its own words: its IDENTITY.md begins with them."""
+    notes: str = ""
+    """What it was told when it was hired: its MEMORY.md begins with them."""
     persistent: bool = True
+    """An agent hired for one node leaves when that is done, unless it is promoted."""
     created_for: NodeId | None = None
     parent_thread_id: ThreadId | None = None
     retired_at: datetime | None = None

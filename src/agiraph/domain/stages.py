@@ -27,5 +27,8 @@ class Stage:
     created_at: datetime
     contract: StageContract = StageContract()
     status: StageStatus = "running"
+    paused_since: datetime | None = None
+    """Since when one of its nodes waits for a person; the time-out does not run meanwhile."""
+    paused_seconds: float = 0.0
     assessment: str | None = None
     ended_at: datetime | None = None

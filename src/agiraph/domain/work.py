@@ -6,10 +6,14 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from agiraph.domain.errors import IllegalMove
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, TriggerId
+from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
 """Who asked for the work. Every node has exactly one reason to exist."""
+
+
+IfUnmet = Literal["fail", "skip", "go_on", "ask"]
+"""What becomes of a node when something it needs did not succeed."""
 
 
 Halt = Literal["cancel", "pause"]
@@ -32,7 +36,7 @@ class NodeStatus(StrEnum):
 
 S = NodeStatus
 MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
-    S.PENDING: frozenset({S.ASSIGNED, S.CANCELLED}),
+    S.PENDING: frozenset({S.ASSIGNED, S.FAILED, S.CANCELLED}),
     S.ASSIGNED: frozenset({S.PENDING, S.RUNNING, S.CANCELLED}),
     S.RUNNING: frozenset({S.ASSIGNED, S.WAITING, S.COMPLETED, S.FAILED, S.CANCELLED}),
     S.WAITING: frozenset({S.ASSIGNED, S.CANCELLED}),
@@ -57,6 +61,9 @@ class StopReason(StrEnum):
     LOOPING = "looping"
     SILENT = "silent"
     CANCELLED = "cancelled"
+    UNMET = "unmet"  # something it needed did not succeed
+    SKIPPED = "skipped"  # the same, and it may be left out
+    NO_RESULT = "no_result"  # a command that ended without handing anything in
     BROKEN = "broken"  # a bug of ours, written down with its traceback
 
 
@@ -112,6 +119,14 @@ class WorkNode:
     parent_id: NodeId | None = None
     stage_id: StageId | None = None
     trigger_id: TriggerId | None = None
+    thread_id: ThreadId | None = None
+    """Where it is worked on; work that is taken up again shares its predecessor's thread."""
+    depth: int = 0
+    """How many nodes are above it."""
+    hops: int = 0
+    """How many messages in a row led to it."""
+    needs_tools: tuple[str, ...] = ()
+    if_unmet: IfUnmet = "fail"
     refs: dict[str, str] = field(default_factory=dict[str, str])
     acceptance: tuple[str, ...] = ()
     budget: Budget = Budget()
@@ -127,6 +142,10 @@ class WorkNode:
     """Where its worker said it stands; what a successor starts from."""
     result: str | None = None
     manifest: dict[str, str] = field(default_factory=dict[str, str])
+    doubts: str | None = None
+    """What the runtime could not confirm of its result."""
+    stalled_at: datetime | None = None
+    """When it was noticed that nothing comes of it any more."""
     started_at: datetime | None = None
     claimed_at: datetime | None = None
     worked_seconds: float = 0.0

@@ -24,7 +24,7 @@ from agiraph.domain.work import StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes
-from agiraph.services import journal, work
+from agiraph.services import endings, journal, leases, work
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -58,7 +58,7 @@ class Dispatcher:
         while True:
             try:
                 if again:  # the model may have been asked, and its answer not written down
-                    await self.store.write(work.charge_lost, lease)
+                    await self.store.write(leases.charge_lost, lease)
                 return await self._attempt(lease)
             except Fenced:
                 log.warning("%s was taken over; this runner lets go of it", lease.node_id)
@@ -100,7 +100,7 @@ class Dispatcher:
         try:
             outcome = await self.executor.run(lease)
         except Halted as halted:
-            verb = work.cancelled if halted.halt == "cancel" else work.release
+            verb = endings.cancelled if halted.halt == "cancel" else work.release
             await self.store.write(verb, lease)
         except ModelUnavailable as error:
             seconds = await self._model_pause(lease, error)

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import THINKING, Lease, ToolCall, Turn
-from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.ids import HUMAN, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services import mail, spending, teams, work
+from agiraph.services import endings, leases, mail, spending, stages, teams, waiting
 from agiraph.services.spending import Envelope
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.teams import TEAMS
@@ -140,7 +141,7 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
 
 def lose_call(tx: Tx, lease: Lease, *, reason: str) -> None:
     """The model gave nothing usable; what was held for it is charged."""
-    work.charge_lost(tx, lease)
+    leases.charge_lost(tx, lease)
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
@@ -154,6 +155,11 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
     pen = _Pen(tx, lease)
     if isinstance(answer, Pending):
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
+        if answer.seconds is not None:
+            timer = new_id("timer")
+            late = f"time:{timer}"
+            waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
+            waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
         return []
     turn = pen.answer(call, answer)
     if answer.outcome is not None:
@@ -187,7 +193,7 @@ def answer_question(
     """A person's word, to the call that waits for it and to no other."""
     question = mail.close(tx, question_id, text, decision=decision)
     if question.kind == "question":
-        if not work.settle(tx, f"answer:{question_id}", text):
+        if not waiting.settle(tx, f"answer:{question_id}", text):
             # Whoever asked has moved on; a late answer still counts, as a message.
             late = f"(answering {question.text!r}) {text}"
             mail.send(
@@ -199,17 +205,19 @@ def answer_question(
                 in_reply_to=question_id,
             )
     elif decision == "approve":
-        work.settle(tx, f"approval:{question_id}", None)
+        waiting.settle(tx, f"approval:{question_id}", None)
     else:
         note = f" They say: {text}" if text else ""
-        work.settle(
+        waiting.settle(
             tx, f"approval:{question_id}", f"The human refused this call.{note}", failed=True
         )
+    if question.node_id is not None:
+        stages.hold_clocks(tx, question.node_id)
 
 
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     """End the node; if that was the goal of a finite team, the team has ended with it."""
-    node = work.conclude(tx, lease, outcome)
+    node = endings.conclude(tx, lease, outcome)
     team = TEAMS.get(tx, lease.team_id)
     is_goal = node.source == "system" and node.parent_id is None
     if team.mode != "finite" or team.status != "active":

@@ -11,13 +11,16 @@ from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
+    INTERRUPTS,
+    MOST_HOPS,
     NEEDS_ANSWER,
     Decision,
     Message,
     MessageKind,
 )
 from agiraph.domain.people import Agent
-from agiraph.services import board
+from agiraph.services import board, people, waiting
+from agiraph.services.board import name_of
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
@@ -39,6 +42,7 @@ def send(
     in_reply_to: MessageId | None = None,
     ref: str | None = None,
     client_id: str | None = None,
+    hops: int = 0,
 ) -> Message:
     """Store a message; its recipient hears it at the next yield point, or is given it as work."""
     if not text.strip():
@@ -54,7 +58,12 @@ def send(
         teams.TEAMS.get(tx, team_id, lock=True)
     else:
         agent = teams.lock(tx, AgentId(recipient))
-    becomes_work = agent is not None and kind in ASKS_FOR_WORK and not nodes.has_open(tx, agent.id)
+    becomes_work = (
+        agent is not None
+        and kind in ASKS_FOR_WORK
+        and hops < MOST_HOPS
+        and not nodes.has_open(tx, agent.id)
+    )
     message = Message(
         id=MessageId(new_id("msg")),
         team_id=team_id,
@@ -70,6 +79,7 @@ def send(
         in_reply_to=in_reply_to,
         ref=ref,
         client_id=client_id,
+        hops=hops,
         seen_at=tx.now if becomes_work else None,
     )
     MESSAGES.insert(tx, message)
@@ -83,10 +93,37 @@ def send(
         text=text,
         node_id=node_id,
     )
-    if becomes_work:
-        assert agent is not None
-        become_work(tx, agent, [message])
+    if agent is not None:
+        if becomes_work:
+            become_work(tx, agent, [message])
+        elif kind in INTERRUPTS:
+            waiting.interrupt(tx, agent.id)
     return message
+
+
+def broadcast(tx: Tx, *, team_id: TeamId, sender: str, text: str, hops: int = 0) -> list[Message]:
+    """Say something to everyone on the team but oneself."""
+    return [
+        send(tx, team_id=team_id, sender=sender, recipient=agent.id, text=text, hops=hops)
+        for agent in teams.members(tx, team_id)
+        if agent.id != sender
+    ]
+
+
+def hops_to(tx: Tx, lease: Lease, recipient: str) -> int:
+    """How long the exchange with this recipient is that the next message would belong to."""
+    node = nodes.NODES.get(tx, lease.node_id)
+    last = messages.last_heard(tx, lease.agent_id, recipient)
+    is_recent = last is not None and (
+        node.started_at is None or last.seen_at is None or last.seen_at >= node.started_at
+    )
+    hops = 1 + max(node.hops, last.hops if last is not None and is_recent else 0)
+    if hops > MOST_HOPS:
+        raise Refused(
+            f"You and {name_of(tx, recipient)} have answered each other {MOST_HOPS} times in a "
+            "row. Act on what you know, hand in, or ask the human."
+        )
+    return hops
 
 
 def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
@@ -99,18 +136,17 @@ def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
         title=f"Message from {name_of(tx, heard[0].sender)}",
         source="user" if from_human else "delegation",
         creator_id=HUMAN if from_human else heard[0].sender,
-        assignee_id=agent.id,
+        assignee_id=people.return_to_work(tx, agent).id,
+        hops=max(message.hops for message in heard),
     )
 
 
 def as_heard(tx: Tx, message: Message) -> str:
     """A message the way it stands in its hearer's thread."""
-    return f"[Message from {name_of(tx, message.sender)}] {message.text}"
-
-
-def name_of(tx: Tx, address: str) -> str:
-    agent = teams.AGENTS.find(tx, address)
-    return address if agent is None else agent.name
+    if message.kind in ("result", "failure"):
+        return message.text  # in an envelope of its own
+    kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
+    return f"[Message from {name_of(tx, message.sender)}{kind}] {message.text}"
 
 
 def ask(

@@ -4,11 +4,12 @@ import re
 from typing import NamedTuple
 
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import AgentId, NodeId, TeamId, new_id
-from agiraph.domain.people import Agent, Mode, Rule, Team
+from agiraph.domain.ids import NodeId, TeamId, new_id
+from agiraph.domain.people import Agent, Limits, Mode, Rule, Team
 from agiraph.domain.work import Budget, WorkNode
-from agiraph.services import board, work
+from agiraph.services import board, endings, people
 from agiraph.store import nodes, teams
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 GOAL_LIMIT = 100_000
@@ -30,6 +31,7 @@ def found(
     budget: Budget | None = None,
     permissions: tuple[Rule, ...] = (),
     tools: tuple[str, ...] = (),
+    limits: Limits | None = None,
     start: bool = True,
 ) -> Founded:
     """A new team with its coordinator and, unless it should wait, its first piece of work."""
@@ -44,10 +46,11 @@ def found(
         created_at=tx.now,
         mode=mode,
         permissions=permissions,
+        limits=limits or Limits(),
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, "team.created", name=team.name, goal=team.goal, mode=mode)
-    coordinator = hire(
+    coordinator = people.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
     node = None
@@ -62,23 +65,6 @@ def found(
             budget=budget or Budget(),
         )
     return Founded(team, coordinator, node)
-
-
-def hire(
-    tx: Tx, team_id: TeamId, *, name: str, role: str, model: str, tools: tuple[str, ...] = ()
-) -> Agent:
-    agent = Agent(
-        id=AgentId(new_id("agent")),
-        team_id=team_id,
-        name=name,
-        role=role,
-        model=model,
-        created_at=tx.now,
-        tools=tools,
-    )
-    teams.AGENTS.insert(tx, agent)
-    tx.emit(team_id, "agent.hired", agent_id=agent.id, name=name, role=role, model=model)
-    return agent
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
@@ -96,17 +82,17 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
 def stop(tx: Tx, team_id: TeamId) -> Team:
     """Cancel everything of this team that is not done."""
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
-    for node in nodes.board(tx, team_id):
-        if not node.status.is_final:
-            work.cancel(tx, node.id)
+    for node in nodes.still_open(tx, team_id):
+        if not NODES.get(tx, node.id).status.is_final:
+            endings.cancel(tx, node.id)
     return team
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     """The goal is reached: what is still open is no longer needed."""
-    for node in nodes.board(tx, team_id):
-        if node.id != unless and not node.status.is_final:
-            work.cancel(tx, node.id)
+    for node in nodes.still_open(tx, team_id):
+        if node.id != unless and not NODES.get(tx, node.id).status.is_final:
+            endings.cancel(tx, node.id)
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 
 

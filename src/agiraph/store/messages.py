@@ -24,6 +24,22 @@ def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
     return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
 
 
+def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
+    """The newest message from this sender that its recipient has heard."""
+    where = (
+        "recipient = :recipient and sender = :sender and kind <> 'result' and kind <> 'failure'"
+        " and seen_at is not null order by seq desc limit 1"
+    )
+    found = MESSAGES.select(tx, where, recipient=recipient, sender=sender)
+    return found[0] if found else None
+
+
+def unheard_from(tx: Tx, sender: str) -> list[Message]:
+    """What this sender has said that nobody has heard yet."""
+    where = "sender = :sender and seen_at is null order by id"
+    return MESSAGES.select(tx, where, sender=sender)
+
+
 def mark_seen(tx: Tx, message_ids: list[MessageId]) -> None:
     for message_id in message_ids:
         MESSAGES.update(tx, message_id, seen_at=tx.now)

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, NodeStatus, WorkNode
 from agiraph.store.rows import Table
@@ -41,6 +42,75 @@ def any_open(tx: Tx, team_id: TeamId) -> bool:
         " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
     )
     return tx.one(sql, team_id=team_id) is not None
+
+
+def count_open(tx: Tx, team_id: TeamId) -> int:
+    return _count(tx, "team_id = :id", team_id)
+
+
+def count_open_children(tx: Tx, node_id: NodeId) -> int:
+    return _count(tx, "parent_id = :id", node_id)
+
+
+def _count(tx: Tx, which: str, identity: str) -> int:
+    row = tx.one(
+        f"select count(*) from nodes where {which}"
+        " and status in ('pending', 'assigned', 'running', 'waiting')",
+        id=identity,
+    )
+    return 0 if row is None else int(row[0])
+
+
+def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
+    """Nodes nobody was chosen for, whose makers are not at work and might still choose."""
+    where = (
+        "team_id = :team and status = 'pending' and assignee_id is null and not exists ("
+        "select 1 from nodes p where p.id = nodes.parent_id and p.status = 'running') order by id"
+    )
+    return NODES.select(tx, where, team=team_id)
+
+
+def waiting(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
+    where = "assignee_id = :agent and status = 'waiting' order by id"
+    return NODES.select(tx, where, agent=agent_id)
+
+
+def open_of(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
+    """What an agent has before it: what runs first, then its queue."""
+    where = (
+        "assignee_id = :agent and status in ('running', 'waiting', 'assigned')"
+        " order by case status when 'running' then 0 when 'waiting' then 1 else 2 end, id"
+    )
+    return NODES.select(tx, where, agent=agent_id)
+
+
+def last_of(tx: Tx, agent_id: AgentId) -> WorkNode | None:
+    """What an agent did last, or does."""
+    found = NODES.select(tx, "assignee_id = :agent order by id desc limit 1", agent=agent_id)
+    return found[0] if found else None
+
+
+def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
+    """The node of that id, or of the id's tail, on this team's board."""
+    node = NODES.find(tx, identity)
+    if node is not None and node.team_id == team_id:
+        return node
+    tail = NODES.select(
+        tx, "team_id = :team and id like :tail order by id limit 2", team=team_id,
+        tail=f"%{identity.replace('%', '').replace('_', '')}",
+    ) if len(identity) >= 4 else []  # fmt: skip
+    if len(tail) == 1:
+        return tail[0]
+    raise NotFound("node", identity, known="check_board lists them with their ids.")
+
+
+def still_open(tx: Tx, team_id: TeamId) -> list[WorkNode]:
+    """What of a team is not over, what was made last first."""
+    where = (
+        "team_id = :team and status in ('pending', 'assigned', 'running', 'waiting')"
+        " order by id desc"
+    )
+    return NODES.select(tx, where, team=team_id)
 
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:

@@ -1,10 +1,12 @@
 """Teams and agents, as rows."""
 
+from datetime import datetime
+
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.people import Agent, Team
 from agiraph.domain.triggers import Trigger
-from agiraph.store.rows import Table
+from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
 TEAMS = Table("teams", Team)
@@ -17,6 +19,21 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
     order = "case role when 'coordinator' then 0 else 1 end, id"
     where = f"team_id = :team_id and retired_at is null order by {order}"
     return AGENTS.select(tx, where, team_id=team_id)
+
+
+def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
+    row = tx.one(
+        "select count(*) from agents where team_id = :team_id and created_at > :moment",
+        team_id=team_id,
+        moment=to_micros(moment),
+    )
+    return 0 if row is None else int(row[0])
+
+
+def names(tx: Tx, team_id: TeamId) -> set[str]:
+    """Every name that was ever given on this team, in lower case."""
+    rows = tx.all("select name from agents where team_id = :team_id", team_id=team_id)
+    return {row[0].lower() for row in rows}
 
 
 def by_name(tx: Tx, team_id: TeamId, name: str) -> Agent:

@@ -170,10 +170,17 @@ def last_spoken(tx: Tx, thread_id: ThreadId) -> Spoken | None:
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
-    """The thread a node is worked on in; the newest, should there be more."""
-    where = "node_id = :id order by created_at desc, id desc limit 1"
+    """The thread a node is worked on in."""
+    where = "id = (select thread_id from nodes where id = :id)"
     found = THREADS.select(tx, where, id=node_id)
     return found[0] if found else None
+
+
+def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
+    """The name of the next thread under this one, whose row stays locked meanwhile."""
+    page(tx, parent_id)
+    row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
+    return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:

@@ -41,12 +41,26 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Wait]:
     return WAITS.select(tx, "node_id = :id order by created_at, call_id", id=node_id)
 
 
+def on(tx: Tx, waiting_on: str) -> list[Wait]:
+    """Everything that waits for this."""
+    return WAITS.select(tx, "waiting_on = :on order by created_at, node_id", on=waiting_on)
+
+
 def take(tx: Tx, waiting_on: str) -> Sequence[Wait]:
     """Everything that waited for this, waiting no longer."""
-    found = WAITS.select(tx, "waiting_on = :on order by created_at", on=waiting_on)
+    found = on(tx, waiting_on)
     if found:
         tx.run("delete from waits where waiting_on = :on", on=waiting_on)
     return found
+
+
+def drop_call(tx: Tx, wait: Wait) -> None:
+    """Whatever else an answered call waited for no longer matters."""
+    tx.run(
+        "delete from waits where thread_id = :thread and call_id = :call",
+        thread=wait.thread_id,
+        call=wait.call_id,
+    )
 
 
 def drop(tx: Tx, node_id: NodeId) -> None:
@@ -55,7 +69,8 @@ def drop(tx: Tx, node_id: NodeId) -> None:
 
 def set_timer(tx: Tx, timer_id: str, due_at: datetime) -> None:
     tx.run(
-        "insert into timers (id, due_at, created_at) values (:id, :due, :now)",
+        "insert into timers (id, due_at, created_at) values (:id, :due, :now)"
+        " on conflict (id) do update set due_at = excluded.due_at",
         id=timer_id,
         due=to_micros(due_at),
         now=to_micros(tx.now),

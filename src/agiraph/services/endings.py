@@ -1,0 +1,257 @@
+"""Endings: how a node ends, and what that sets in motion. One transaction each."""
+
+from agiraph.domain.chat import AGAIN, Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.messages import ASKS_FOR_WORK
+from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.people import Agent
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.services import board, leases, mail, notices, people, stages, waiting
+from agiraph.store import dependencies, messages, nodes, teams, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+
+TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
+
+
+def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
+    """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
+    threads.hold(tx, lease)
+    agent = teams.lock(tx, lease.agent_id)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    doubts = None
+    match outcome:
+        case Finished(result, reason, manifest, doubts):
+            status, text = NodeStatus.COMPLETED, result
+        case Failed(reason, detail, result, manifest):
+            status, text = NodeStatus.FAILED, detail
+    node = nodes.move(
+        tx,
+        node,
+        status,
+        result=result,
+        stop_reason=reason,
+        manifest=manifest,
+        doubts=doubts,
+        ended_at=tx.now,
+        owner=None,
+    )
+    _close(tx, node)
+    tx.emit(
+        node.team_id,
+        "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
+        node_id=node.id,
+        reason=reason,
+        result=text,
+        doubts=doubts,
+    )
+    if status is NodeStatus.FAILED:
+        _cancel_children(tx, node)
+    _spread(tx, node, text)
+    _take_up_late_mail(tx, agent)
+    people.leave(tx, agent)
+    board.distribute(tx, node.team_id)
+    tx.wake(agent.id)
+    return node
+
+
+def cancel(tx: Tx, node_id: NodeId) -> None:
+    """End a node and all below it: at once what is at rest, at its next yield point what runs."""
+    node = NODES.get(tx, node_id, lock=True)
+    if node.status.is_final:
+        return
+    _cancel_children(tx, node)
+    if node.status is NodeStatus.RUNNING:
+        NODES.update(tx, node_id, cancel_requested=True)
+        assert node.assignee_id is not None
+        return tx.cancel(node.assignee_id)
+    end_cancelled(tx, node)
+
+
+def _cancel_children(tx: Tx, node: WorkNode) -> None:
+    for child in nodes.children(tx, node.id):
+        cancel(tx, child.id)
+
+
+def cancelled(tx: Tx, lease: Lease) -> None:
+    """The runner has stopped a node it was asked to cancel."""
+    threads.hold(tx, lease)
+    end_cancelled(tx, NODES.get(tx, lease.node_id, lock=True))
+    tx.wake(lease.agent_id)
+
+
+def end_cancelled(tx: Tx, node: WorkNode) -> None:
+    reason = StopReason.CANCELLED
+    _end_unrun(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
+
+
+def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str) -> None:
+    """End a node without its worker's doing."""
+    node = nodes.move(
+        tx,
+        node,
+        status,
+        stop_reason=reason,
+        ended_at=tx.now,
+        waiting_reason=None,
+        owner=None,
+    )
+    _close(tx, node)
+    event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
+    tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
+    _cancel_children(tx, node)
+    _spread(tx, node, why)
+    if node.assignee_id is not None:
+        agent = teams.lock(tx, node.assignee_id)
+        _take_up_late_mail(tx, agent)
+        people.leave(tx, agent)
+    board.distribute(tx, node.team_id)
+
+
+def retry(tx: Tx, node_id: NodeId) -> WorkNode:
+    """Put a failed node back into its queue; its thread goes on where it ended."""
+    node = NODES.get(tx, node_id, lock=True)
+    assignee = node.assignee_id
+    if assignee is None:
+        raise Refused(f"{node_id} belongs to nobody; assign it first.")
+    people.return_to_work(tx, teams.lock(tx, assignee))
+    node = nodes.move(
+        tx,
+        node,
+        NodeStatus.ASSIGNED,
+        attempt=node.attempt + 1,
+        stop_reason=None,
+        ended_at=None,
+        crashes=0,
+    )
+    thread = threads.of_node(tx, node.id)
+    if thread is not None:
+        THREADS.update(tx, thread.id, closed_at=None)
+        page = threads.page(tx, thread.id)
+        ref = f"{AGAIN}{node.attempt}"
+        threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=TRY_AGAIN)
+    if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
+        teams.TEAMS.update(tx, node.team_id, status="active")
+        tx.emit(node.team_id, "team.resumed")
+    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee)
+    tx.wake(assignee)
+    return node
+
+
+def _close(tx: Tx, node: WorkNode) -> None:
+    """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
+    waits.drop(tx, node.id)
+    stages.hold_clocks(tx, node.id)
+    if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
+        return
+    lease = Lease(
+        team_id=node.team_id,
+        agent_id=thread.agent_id,
+        node_id=node.id,
+        thread_id=thread.id,
+        epoch=thread.epoch,
+    )
+    leases.charge_lost(tx, lease)
+    leases.end_run(tx, lease)
+    THREADS.update(tx, thread.id, closed_at=tx.now)
+
+
+def _spread(tx: Tx, node: WorkNode, text: str) -> None:
+    """Let everyone know who waited for this end: once each."""
+    told = _is_waiting(tx, node)
+    worker = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
+    done = node.status is NodeStatus.COMPLETED
+    notice = notices.completion(node, worker=worker, text=text)
+    waiting.settle(tx, f"node:{node.id}", notice, failed=not done)
+    if node.stage_id is not None:
+        stages.judge(tx, node.stage_id)
+    if not told:
+        _report(tx, node, text, notice)
+    _release_dependents(tx, node)
+
+
+def _is_waiting(tx: Tx, node: WorkNode) -> bool:
+    """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
+    for on in (f"node:{node.id}", f"stage:{node.stage_id}"):
+        for wait in waits.on(tx, on):
+            if NODES.get(tx, wait.node_id).assignee_id == node.creator_id:
+                return True
+    return False
+
+
+def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
+    """Every request ends in a delivery; nobody is told what they did themselves."""
+    if node.creator_id in (node.assignee_id, SYSTEM):
+        return
+    recipient: str = node.creator_id
+    if recipient == HUMAN and node.status is NodeStatus.CANCELLED:
+        return  # only a person, or the end of everything, cancels what a person asked for
+    if recipient != HUMAN:
+        creator = AGENTS.get(tx, node.creator_id)
+        members = teams.members(tx, node.team_id)
+        if creator.retired_at is not None and members:
+            recipient = members[0].id  # somebody has to know
+        if recipient == node.assignee_id:
+            return
+    mail.send(
+        tx,
+        team_id=node.team_id,
+        sender=node.assignee_id or SYSTEM,
+        recipient=recipient,
+        kind="result" if node.status is NodeStatus.COMPLETED else "failure",
+        title=notices.title_of(node),
+        text=text if recipient == HUMAN else notice,
+        node_id=node.id,
+    )
+
+
+def _release_dependents(tx: Tx, node: WorkNode) -> None:
+    """Let go on what needed this node; if it did not succeed, as each of them declares."""
+    for dependent in dependencies.dependents(tx, node.id):
+        needed = dependencies.needs(tx, dependent.id)
+        unmet = [n for n in needed if n.status.is_final and n.status is not NodeStatus.COMPLETED]
+        what = "; ".join(f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet)
+        if unmet and dependent.if_unmet == "fail":
+            why = f"It needs what did not succeed: {what}."
+            _end_unrun(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
+        elif unmet and dependent.if_unmet == "skip":
+            why = f"It was left out, because it needs what did not succeed: {what}."
+            _end_unrun(tx, dependent, NodeStatus.CANCELLED, StopReason.SKIPPED, why)
+        elif any(not n.status.is_final for n in needed):
+            continue
+        elif unmet and dependent.if_unmet == "ask":
+            _ask_about(tx, dependent, what)
+        elif dependent.assignee_id is not None:
+            board.assign(tx, dependent, dependent.assignee_id)
+
+
+def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
+    """Let whoever made a node decide whether it is done without what it needs."""
+    reason = f"needs a decision: {what}"
+    NODES.update(tx, node.id, waiting_reason=reason)
+    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
+    mail.send(
+        tx,
+        team_id=node.team_id,
+        sender=SYSTEM,
+        recipient=node.creator_id,
+        kind="notice",
+        title=notices.title_of(node),
+        text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
+        "somebody with assign_worker all the same, or go on without it.",
+        node_id=node.id,
+    )
+
+
+def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
+    """A message that came as the agent finished becomes its next piece of work."""
+    late = [m for m in messages.unseen(tx, agent.id) if m.kind in ASKS_FOR_WORK]
+    if not late or nodes.has_open(tx, agent.id):
+        return  # whoever works next hears it at the first yield point
+    if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
+        return
+    messages.mark_seen(tx, [m.id for m in late])
+    mail.become_work(tx, agent, late)

@@ -1,0 +1,65 @@
+"""Notices: what the runtime tells an agent about work, always in one envelope."""
+
+from agiraph.domain.work import NodeStatus, WorkNode
+
+LONGEST = 20_000
+"""Characters that one piece of work may put into another's thread; the rest is in its files."""
+
+
+def assignment(node: WorkNode, *, giver: str) -> str:
+    """A task, for whoever is to do it."""
+    lines = [
+        "[Task] You have been given a task.",
+        f"Title: {title_of(node)}",
+        f"From: {giver}",
+        f"Id: {node.id}",
+    ]
+    if node.refs:
+        named = ", ".join(f"{name} ({path})" for name, path in node.refs.items())
+        lines.append(f"To read with read_ref: {named}")
+    parts = ["\n".join(lines), _framed("TASK", node.task.strip())]
+    if node.acceptance:
+        parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))
+    return "\n\n".join(parts)
+
+
+def completion(node: WorkNode, *, worker: str, text: str) -> str:
+    """How a task ended, for whoever gave it."""
+    lines = [
+        f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
+        f"Title: {title_of(node)}",
+        f"Id: {node.id}",
+        f"Status: {node.status}" + (f" ({node.stop_reason})" if node.stop_reason else ""),
+    ]
+    if node.manifest:
+        names = sorted(node.manifest)
+        shown = ", ".join(f"nodes/{node.id}/published/{name}" for name in names[:20])
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        lines.append(f"Files: {shown}{more}")
+    if node.doubts:
+        lines.append(f"Not confirmed: {node.doubts}")
+    return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text))
+
+
+_ENDINGS = {
+    NodeStatus.COMPLETED: "{worker} has finished a task of yours.",
+    NodeStatus.FAILED: "{worker} could not do a task of yours.",
+    NodeStatus.CANCELLED: "A task of yours was cancelled.",
+}
+
+
+def title_of(node: WorkNode) -> str:
+    if node.title:
+        return node.title
+    first = node.task.strip().splitlines()[0] if node.task.strip() else node.id
+    return first if len(first) <= 80 else first[:79] + "…"
+
+
+def _framed(what: str, text: str) -> str:
+    return f"--- {what} ---\n{text}\n--- END OF {what} ---"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return text[:LONGEST] + f"\n… ({len(text) - LONGEST:,} characters more in its files)"

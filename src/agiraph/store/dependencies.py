@@ -1,0 +1,66 @@
+"""Dependencies, as rows: which nodes need which, and who waits for whom."""
+
+from collections.abc import Iterable
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import WorkNode
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+_AHEAD = (
+    "select needs_id from dependencies where node_id = :id"
+    " union select n.id from waits w join nodes n on w.waiting_on = 'node:' || n.id"
+    " where w.node_id = :id"
+    " union select n.id from waits w join nodes n on w.waiting_on = 'stage:' || n.stage_id"
+    " where w.node_id = :id"
+)
+
+
+def add(tx: Tx, node_id: NodeId, needs: Iterable[NodeId]) -> None:
+    for needed in dict.fromkeys(needs):
+        tx.run(
+            "insert into dependencies (node_id, needs_id) values (:node, :needs)",
+            node=node_id,
+            needs=needed,
+        )
+
+
+def needs(tx: Tx, node_id: NodeId) -> list[WorkNode]:
+    """What a node needs before it can start."""
+    where = "id in (select needs_id from dependencies where node_id = :id) order by id"
+    return NODES.select(tx, where, id=node_id)
+
+
+def dependents(tx: Tx, node_id: NodeId) -> list[WorkNode]:
+    """Nodes that have not started because they need this one, and perhaps others."""
+    where = (
+        "status = 'pending' and id in (select node_id from dependencies where needs_id = :id)"
+        " order by id"
+    )
+    return NODES.select(tx, where, id=node_id)
+
+
+def of_team(tx: Tx, team_id: str) -> dict[NodeId, list[NodeId]]:
+    """What every node of a team needs."""
+    rows = tx.all(
+        "select d.node_id, d.needs_id from dependencies d join nodes n on n.id = d.node_id"
+        " where n.team_id = :team order by d.node_id, d.needs_id",
+        team=team_id,
+    )
+    found: dict[NodeId, list[NodeId]] = {}
+    for node_id, needs_id in rows:
+        found.setdefault(node_id, []).append(needs_id)
+    return found
+
+
+def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
+    """Whether a node needs or waits for another, be it by way of further nodes."""
+    seen, ahead = {start}, [start]
+    while ahead:
+        at = ahead.pop()
+        if at == goal:
+            return True
+        new = [row[0] for row in tx.all(_AHEAD, id=at) if row[0] not in seen]
+        seen.update(new)
+        ahead += new
+    return False

@@ -1,0 +1,50 @@
+"""Stages, as rows."""
+
+from agiraph.domain.ids import NodeId, StageId, TeamId
+from agiraph.domain.stages import Stage
+from agiraph.domain.work import WorkNode
+from agiraph.store.nodes import NODES
+from agiraph.store.rows import Table
+from agiraph.store.tx import Tx
+
+STAGES = Table("stages", Stage)
+
+_PERSON = "(w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+
+
+def of_team(tx: Tx, team_id: TeamId) -> list[Stage]:
+    return STAGES.select(tx, "team_id = :team_id order by created_at, id", team_id=team_id)
+
+
+def of_node(tx: Tx, node_id: NodeId) -> list[Stage]:
+    """The stages a coordinator's node has opened, oldest first."""
+    return STAGES.select(tx, "node_id = :node_id order by created_at, id", node_id=node_id)
+
+
+def nodes(tx: Tx, stage_id: StageId) -> list[WorkNode]:
+    return NODES.select(tx, "stage_id = :stage_id order by id", stage_id=stage_id)
+
+
+def above(tx: Tx, node_id: NodeId) -> list[Stage]:
+    """The running stages that a node, or one above it, belongs to."""
+    rows = tx.all(
+        "with recursive up(id, parent_id, stage_id) as ("
+        " select id, parent_id, stage_id from nodes where id = :id"
+        " union all select n.id, n.parent_id, n.stage_id from nodes n join up u"
+        " on n.id = u.parent_id) select stage_id from up where stage_id is not null",
+        id=node_id,
+    )
+    found = [STAGES.get(tx, row[0], lock=True) for row in rows]
+    return [stage for stage in found if stage.status == "running"]
+
+
+def waits_for_person(tx: Tx, stage_id: StageId) -> bool:
+    """Whether a node of this stage, or one below it, is parked on a question to a person."""
+    row = tx.one(
+        "with recursive down(id) as (select id from nodes where stage_id = :id"
+        " union select n.id from nodes n join down d on n.parent_id = d.id)"
+        " select 1 from down d join nodes n on n.id = d.id join waits w on w.node_id = d.id"
+        f" where n.status = 'waiting' and {_PERSON} limit 1",
+        id=stage_id,
+    )
+    return row is not None
