@@ -1,18 +1,23 @@
 """App: builds everything once and puts it together."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.home.layout import Home, HomeLock
+from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys, Maker, Registry
+from agiraph.runtime.command_line import Command
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
+from agiraph.runtime.watchdog import watch
 from agiraph.store.database import Store
 from agiraph.store.sqlite import SqliteStore
 from agiraph.tools.base import Tool
@@ -42,11 +47,19 @@ class Runtime:
     """A home, its database, and what runs on them."""
 
     def __init__(
-        self, home: Home, lock: HomeLock | None, store: Store, models: Catalogue, engine: Engine
+        self,
+        home: Home,
+        lock: HomeLock | None,
+        store: Store,
+        clock: Clock,
+        models: Catalogue,
+        engine: Engine,
     ) -> None:
         self.home = home
         self._lock = lock
+        self._watchdog: asyncio.Task[None] | None = None
         self.store = store
+        self.clock = clock
         self.models = models
         self.engine = engine
 
@@ -61,6 +74,7 @@ class Runtime:
         clock: Clock | None = None,
         tools: tuple[Tool, ...] = (),
         own_models: Mapping[str, Maker] | None = None,
+        commands: Mapping[str, Command] | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> "Runtime":
         clock = clock or SystemClock()
@@ -82,13 +96,23 @@ class Runtime:
             clock=clock,
             models=models,
             extra_tools=tools,
+            specialists=specialists(home),
+            commands=commands or {},
             on_delta=on_delta,
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
         engine = make_engine(database_url, store, clock, dispatcher)
-        return cls(home, lock, store, models, engine)
+        return cls(home, lock, store, clock, models, engine)
+
+    async def start(self, only: TeamId | None = None) -> None:
+        """Begin to work off what there is; of one team only, if it is named."""
+        await self.engine.start(only)
+        self._watchdog = asyncio.create_task(watch(self.store, self.clock), name="watchdog")
 
     async def close(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            await asyncio.gather(self._watchdog, return_exceptions=True)
         await self.engine.stop()
         await self.models.close()
         await self.store.close()

@@ -6,13 +6,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NotRequired, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
+from agiraph.runtime.command_line import Command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Settings:
     model: str
     keys: Keys = field(repr=False)
     prices: Prices = Prices()
+    commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
+    """Programs that can be hired as `cli:NAME`."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, secrets masked: for people to look at."""
 
@@ -43,9 +47,17 @@ _IN_FILE = {
 """What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
 _SERVERS = "servers"
 _MODELS = "models"
+_COMMANDS = "commands"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+
+
+class _CommandEntry(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+
+    command: str
+    environment: NotRequired[list[str]]
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -88,6 +100,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         model=pick("AGIRAPH_MODEL", keys.first_model),
         keys=keys,
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
+        commands=_commands(home / FILE, written.get(_COMMANDS, {}), environ),
         shown=shown,
     )
 
@@ -101,7 +114,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    tables = {_SERVERS, _MODELS}
+    tables = {_SERVERS, _MODELS, _COMMANDS}
     if unknown := set(written) - set(_IN_FILE.values()) - tables:
         known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
@@ -129,6 +142,26 @@ def _terms(path: Path, written: Any) -> dict[str, Terms]:
             f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
             "price in dollars per million: input_usd, output_usd, cached_usd."
         ) from error
+
+
+def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Command]:
+    """Programs that are named in the file, each with the variables it may see."""
+    example = '[commands.NAME] with command = "…" and, if it needs some, environment = ["VAR"]'
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: commands are tables, {example}.")
+    found: dict[str, Command] = {}
+    for name, table in cast(dict[str, Any], written).items():
+        try:
+            entry = TypeAdapter(_CommandEntry).validate_python(table)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in (name, *first["loc"]))
+            raise Misconfigured(
+                f"{path}: commands.{where}: {first['msg']}. Write {example}."
+            ) from error
+        seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
+        found[name] = Command(command=entry["command"], environment=seen)
+    return found
 
 
 def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:

@@ -98,6 +98,7 @@ class Run:
             database_url=self._settings.database_url,
             keys=self._settings.keys,
             prices=self._settings.prices,
+            commands=self._settings.commands,
             on_delta=lambda _, words: self._progress.said(words),
         )
         try:
@@ -111,7 +112,7 @@ class Run:
         self._greet(team, coordinator.model)
         self._catch_interrupt()
         runtime.store.subscribe(self._notice)
-        await runtime.engine.start(only=team.id)
+        await runtime.start(only=team.id)
         with self._progress:
             root = await self._watch(runtime, team)
         questions = await runtime.store.read(messages.open_questions, team.id)

@@ -76,6 +76,20 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Specialist:
+    """Somebody who can be hired by name, as a file describes them."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...] = ()
+    model: str = ""
+    """Empty: the model of whoever hires them."""
+    examples: tuple[str, ...] = ()
+    when_not_to_use: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """What an agent of this kind may do; data, so that a new role is a row or a file."""
 

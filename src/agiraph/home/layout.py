@@ -151,11 +151,12 @@ class TeamFolder:
         self.folder.begin("MEMORY.md", _text(MEMORY))
         self.folder.begin("PLAN.md", _text(PLAN))
 
-    def agent(self, name: str) -> Folder:
-        """An agent's desk, which only that agent uses."""
+    def agent(self, name: str, *, identity: str = "", notes: str = "") -> Folder:
+        """An agent's desk, which only that agent uses, as it is when the agent first sits down."""
         desk = self.folder.sub(f"agents/{_name(name)}", create=True)
-        desk.begin("IDENTITY.md", _text(f"# {name}\n"))
-        desk.begin("MEMORY.md", _text(MEMORY))
+        who = f"\n{identity.strip()}\n" if identity.strip() else ""
+        desk.begin("IDENTITY.md", _text(f"# {name}\n{who}"))
+        desk.begin("MEMORY.md", _text(f"{MEMORY}\n{notes.strip()}\n" if notes.strip() else MEMORY))
         desk.begin("NOTEBOOK.md", _text(NOTEBOOK))
         return desk
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId
-from agiraph.domain.work import StopReason, WorkNode
+from agiraph.domain.work import Budget, StopReason, WorkNode
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -37,6 +37,23 @@ def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
             break
         node = NODES.get(tx, node.parent_id)
     return tuple(reversed(found))
+
+
+def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
+    """What a child may spend: half of what is left to its parent, of what has a limit at all."""
+    budget = parent.budget
+    used = spend.total(tx, parent.id)
+
+    def half(limit: float | None, spent: float) -> float | None:
+        return None if limit is None else max((limit - spent) / 2, 0.0)
+
+    tokens, calls = half(budget.tokens, used.tokens), half(budget.model_calls, used.calls)
+    return Budget(
+        turns=turns or Budget().turns,
+        tokens=None if tokens is None else int(tokens),
+        usd=half(budget.usd, used.usd),
+        model_calls=None if calls is None else int(calls),
+    )
 
 
 def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:

@@ -70,6 +70,11 @@ def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
     return NODES.select(tx, where, team=team_id)
 
 
+def at_work(tx: Tx) -> list[WorkNode]:
+    """Everything that runs, of all teams."""
+    return NODES.select(tx, "status = 'running' order by claimed_at")
+
+
 def waiting(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
     where = "assignee_id = :agent and status = 'waiting' order by id"
     return NODES.select(tx, where, agent=agent_id)

@@ -63,7 +63,7 @@ class World:
             prices=self._prices,
             own_models={"scripted": self._scripted},
         )
-        await self.runtime.engine.start()
+        await self.runtime.start()
 
     async def stop(self) -> None:
         await self.runtime.close()

@@ -6,8 +6,9 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.services import mail
+from agiraph.services import mail, people
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -25,27 +26,46 @@ from agiraph.tools.work import LONGEST
 def send_message(
     tx: Tx,
     ctx: RunContext,
-    to: Annotated[str, Field(description="A teammate's name, or 'human'")],
+    to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
     content: Annotated[
         str, Field(min_length=1, max_length=LONGEST, description="Short; more belongs in a file")
     ],
 ) -> Answer:
     """Send a message to a teammate or to the human."""
-    if to.strip().lower() == HUMAN:
-        recipient = HUMAN
-    else:
-        recipient = teams.by_name(tx, ctx.team.id, to).id
-        if recipient == ctx.agent.id:
-            raise Refused("That is you. Use a note or a checkpoint to remember something.")
-    mail.send(
+    match to.strip().lower():
+        case people.EVERYONE | "*":
+            sent = mail.broadcast(
+                tx,
+                team_id=ctx.team.id,
+                sender=ctx.agent.id,
+                text=content,
+                hops=ctx.node.hops + 1,
+            )
+            names = ", ".join(mail.name_of(tx, message.recipient) for message in sent)
+            return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
+        case recipient if recipient == HUMAN:
+            hops = 0
+        case _:
+            recipient = teams.by_name(tx, ctx.team.id, to).id
+            if recipient == ctx.agent.id:
+                raise Refused("That is you. Use a note or a checkpoint to remember something.")
+            hops = mail.hops_to(tx, ctx.lease, recipient)
+    message = mail.send(
         tx,
         team_id=ctx.team.id,
         sender=ctx.agent.id,
         recipient=recipient,
         text=content,
         node_id=ctx.node.id,
+        hops=hops,
     )
-    return Done(f"Sent to {to}.")
+    return Done(f"Sent to {to}.{'' if recipient == HUMAN else _receipt(message)}")
+
+
+def _receipt(message: Message) -> str:
+    if message.seen_at is not None:
+        return " Seen: they had nothing to do and take it up now."
+    return " Queued: they hear it at their next step."
 
 
 @tool(
@@ -56,11 +76,42 @@ def send_message(
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     """Read messages that have come for you."""
     unseen = messages.unseen(tx, ctx.agent.id)
-    if not unseen:
-        return Done("No new messages.")
-    messages.mark_seen(tx, [m.id for m in unseen])
-    tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
-    return Done("\n".join(mail.as_heard(tx, m) for m in unseen))
+    said = [mail.as_heard(tx, m) for m in unseen] or ["No new messages."]
+    if unseen:
+        messages.mark_seen(tx, [m.id for m in unseen])
+        tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
+    for sent in messages.unheard_from(tx, ctx.agent.id):
+        said.append(f"Not heard yet by {mail.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
+    return Done("\n".join(said))
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    For work that you found to be needed and that is not yours: what should be done, and why. The
+    coordinator decides; you go on with your own.
+    """,
+)
+def suggest_next(
+    tx: Tx,
+    ctx: RunContext,
+    suggestion: Annotated[str, Field(min_length=1, max_length=LONGEST)],
+) -> Answer:
+    """Suggest further work to the coordinator."""
+    coordinator = teams.members(tx, ctx.team.id)[0]
+    if coordinator.id == ctx.agent.id:
+        raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
+    mail.send(
+        tx,
+        team_id=ctx.team.id,
+        sender=ctx.agent.id,
+        recipient=coordinator.id,
+        kind="suggestion",
+        text=suggestion,
+        node_id=ctx.node.id,
+        hops=mail.hops_to(tx, ctx.lease, coordinator.id),
+    )
+    return Done("The coordinator will hear it and decide.")
 
 
 @tool(

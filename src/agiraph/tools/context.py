@@ -1,11 +1,12 @@
 """Context: what a tool may know of the run it is called in."""
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
-from agiraph.domain.people import Agent, Team
+from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
@@ -47,6 +48,12 @@ class RunContext:
     """The envelopes its calls to models are paid from, outermost first."""
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     """Calls of this thread that were parked before this run began, and on what."""
+    specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
+    """Who can be hired by name."""
+    check_model: Callable[[str], object] = lambda name: None
+    """Raises what is wrong with a model's name, if anything is."""
+    known_tools: frozenset[str] = frozenset()
+    """Every tool there is, whoever may call it."""
     calling: str = ""
     """The id of the call under way; an agent does one thing at a time."""
     tally: Tally = field(default_factory=Tally)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
@@ -82,6 +83,33 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
     data = content.encode()
     await asyncio.to_thread(_write, ctx, path, data)
     return Done(f"Wrote {path} ({len(data)} bytes).")
+
+
+@tool(
+    effect="repeatable",
+    guidance="""
+    What others published for you to build on. The names are in your assignment; a name that stands
+    for a whole node gives its summary and its files, which you read with ref_name/file.
+    """,
+)
+async def read_ref(
+    ctx: RunContext,
+    ref_name: Annotated[str, Field(description="A name from your assignment, or name/file")],
+    offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
+) -> Answer:
+    """Read what another node published for this one."""
+    name, _, rest = ref_name.partition("/")
+    target = ctx.node.refs.get(ref_name) or ctx.node.refs.get(name)
+    if target is None:
+        known = ", ".join(ctx.node.refs) or "none"
+        raise Refused(f"There is no ref {ref_name!r}. The refs of this work: {known}.")
+    path = f"{target}/{rest}" if rest and ref_name not in ctx.node.refs else target
+    if path.count("/") > 2:  # nodes/<id>/published/<file>
+        return await read_file.act(ctx, path, offset)
+    node = ctx.home.team(ctx.team.id).node(NodeId(path.split("/")[1]))
+    manifest = await asyncio.to_thread(node.manifest)
+    files = "\n".join(f"- {name}/{file}" for file in sorted(manifest.files)) or "(no files)"
+    return Done(f"{manifest.summary}\n\nFiles, to read with read_ref:\n{files}")
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Agent, Role
-from agiraph.tools import communication, files, shell, work
+from agiraph.tools import communication, delegation, files, shell, team, work
 from agiraph.tools.base import Tool
 
 BUILT_IN: dict[str, Tool] = {
@@ -16,23 +16,42 @@ BUILT_IN: dict[str, Tool] = {
         communication.send_message,
         communication.check_messages,
         communication.ask_human,
+        communication.suggest_next,
+        delegation.assign_task,
+        delegation.task_output,
+        team.create_work_node,
+        team.check_board,
+        team.spawn_worker,
+        team.assign_worker,
+        team.promote,
+        team.start_stage,
+        team.reconvene,
         files.read_file,
         files.write_file,
         files.edit_file,
         files.list_files,
+        files.read_ref,
         shell.bash,
     )
 }
 
-_WORK = frozenset(BUILT_IN) - {"finish", "publish"}
+_LEADING = frozenset({"spawn_worker", "assign_worker", "promote", "start_stage", "reconvene"})
+_WORK = frozenset(BUILT_IN) - {"finish", "publish"} - _LEADING
 ROLES: dict[str, Role] = {
     "coordinator": Role(
-        name="coordinator", tools=_WORK | {"finish"}, proactive=True, may_brief=True
+        name="coordinator",
+        tools=(_WORK | _LEADING | {"finish"}) - {"suggest_next"},
+        proactive=True,
+        may_brief=True,
     ),
-    "worker": Role(name="worker", tools=_WORK | {"publish"}),
+    "worker": Role(name="worker", tools=_WORK | {"publish", "check_board"}),
 }
 ENDINGS = frozenset({"finish", "publish"})
 """Every agent keeps its way to hand in, whatever its tools are narrowed to."""
+_TALKING = frozenset(
+    {"checkpoint", "send_message", "check_messages", "ask_human", "suggest_next", "read_ref"}
+)
+"""A specialist's file names the tools of its trade; with the team it can talk in any case."""
 
 
 def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
@@ -42,7 +61,9 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
     role = ROLES.get(agent.role, ROLES["worker"])
     granted = role.tools | set(added)
     wanted = set(agent.tools) or granted
-    if unknown := wanted - set(known):
+    if agent.role not in ROLES:  # a file may name tools that this installation does not have
+        wanted |= _TALKING
+    elif unknown := wanted - set(known):
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
     names = (wanted & granted) | (role.tools & ENDINGS)
     return {name: known[name] for name in sorted(names)}

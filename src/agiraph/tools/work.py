@@ -5,10 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.work import StopReason
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
+from agiraph.tools import proof
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 
@@ -25,11 +27,33 @@ Summary = Annotated[
 ]
 
 
-async def _hand_in(ctx: RunContext, summary: str, reason: StopReason) -> Answer:
+async def _hand_in(
+    ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
+) -> Answer:
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest = await asyncio.to_thread(folder.publish, summary)
     files = ", ".join(sorted(manifest)) or "no files"
-    return Done(f"Published: {files}.", Finished(summary, reason, manifest))
+    return Done(f"Published: {files}.", Finished(summary, reason, manifest, doubts))
+
+
+async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
+    """What cannot be confirmed of the result. The first time, that sends it back."""
+
+    def scratch() -> list[str]:
+        folder, _ = ctx.scope.resolve("scratch", "w")
+        with folder:
+            return [entry.name for entry in folder.walk()]
+
+    files = await asyncio.to_thread(scratch)
+    missing = proof.lacks(ctx, files, evidence)
+    if missing and not proof.was_sent_back(ctx):
+        raise Refused(
+            f"{proof.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and say in "
+            "the summary why it cannot be done; then the one who asked decides."
+        )
+    if not missing and ctx.node.parent_id is not None and not proof.has_effect(ctx, files):
+        missing = ["nothing was read, written, run or given to anyone"]
+    return "; ".join(missing) or None
 
 
 @tool(
@@ -38,12 +62,20 @@ async def _hand_in(ctx: RunContext, summary: str, reason: StopReason) -> Answer:
     Hand in your work on this node. Everything in scratch/ is published as it is then, for good:
     others can read it, nobody can change it, and the node is done. Check your files first.
     Write the summary for someone who has not seen your thread: what you found or made, which
-    files hold it, what is missing or uncertain.
+    files hold it, what is missing or uncertain. Where your assignment says what done means, give
+    one piece of evidence for each line, in its order: file:NAME, ran:COMMAND, or words.
     """,
 )
-async def publish(ctx: RunContext, summary: Summary) -> Answer:
+async def publish(
+    ctx: RunContext,
+    summary: Summary,
+    evidence: Annotated[
+        list[str] | None, Field(description="For each line of what done means, in its order")
+    ] = None,
+) -> Answer:
     """Publish what is in scratch/ and end this node with a summary."""
-    return await _hand_in(ctx, summary, StopReason.PUBLISHED)
+    doubts = await _doubts(ctx, evidence or [])
+    return await _hand_in(ctx, summary, StopReason.PUBLISHED, doubts)
 
 
 @tool(

@@ -1,0 +1,74 @@
+"""Stalls: work that is running and of which nothing comes. Told once, until something does."""
+
+from datetime import datetime, timedelta
+
+from agiraph.domain.chat import Turn
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.work import NodeStatus
+from agiraph.services import board, mail, notices
+from agiraph.store import nodes, teams, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+AFTER_SECONDS = 600.0
+"""Longer than any single call to a model takes with all its retries."""
+
+
+def look(tx: Tx) -> int:
+    """Tell of every node that has stalled, and forget those that go on; how many were told of."""
+    told = 0
+    for node in nodes.at_work(tx):
+        last = None if node.thread_id is None else threads.last(tx, node.thread_id)
+        at = max(filter(None, (node.claimed_at, last.at if last else None)), default=tx.now)
+        if node.stalled_at is not None:
+            if at > node.stalled_at:
+                NODES.update(tx, node.id, stalled_at=None)
+        elif _is_late(tx.now, at, last, tx):
+            told += note(tx, node.id)
+    return told
+
+
+def _is_late(now: datetime, at: datetime, last: Turn | None, tx: Tx) -> bool:
+    return now - at > timedelta(seconds=AFTER_SECONDS + _allowed(tx, last))
+
+
+def _allowed(tx: Tx, last: Turn | None) -> float:
+    """How long what is under way may take by itself: a command says so beforehand."""
+    if last is None or last.role != "intent":
+        return 0.0
+    if "seconds" in last.extra:
+        return float(last.extra["seconds"])
+    before = threads.turns(tx, last.thread_id, after=max(last.seq - 40, 0), limit=40)
+    for turn in reversed(before):
+        for call in turn.calls:
+            if call.id == last.ref:
+                return float(call.arguments.get("timeout") or 120)
+    return 0.0
+
+
+def note(tx: Tx, node_id: NodeId) -> bool:
+    """Tell whoever asked for a node that nothing comes of it; once an episode."""
+    node = NODES.get(tx, node_id, lock=True)
+    if node.stalled_at is not None or node.status is not NodeStatus.RUNNING:
+        return False
+    NODES.update(tx, node_id, stalled_at=tx.now)
+    tx.emit(node.team_id, "node.stalled", node_id=node_id, agent_id=node.assignee_id)
+    assert node.assignee_id is not None
+    recipient = node.creator_id if node.creator_id not in (SYSTEM, node.assignee_id) else HUMAN
+    if recipient != HUMAN and teams.AGENTS.get(tx, recipient).retired_at is not None:
+        recipient = teams.members(tx, node.team_id)[0].id
+    if recipient == node.assignee_id:
+        recipient = HUMAN
+    worker = board.name_of(tx, node.assignee_id)
+    mail.send(
+        tx,
+        team_id=node.team_id,
+        sender=SYSTEM,
+        recipient=recipient,
+        kind="notice",
+        title=notices.title_of(node),
+        text=f"{worker} is at {notices.title_of(node)} ({node.id}), but nothing has come of it "
+        f"for {AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
+        node_id=node_id,
+    )
+    return True

@@ -1,0 +1,195 @@
+"""Delegation tools: giving a task to somebody, waiting for it or not, and taking it up again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.chat import ThreadId
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.people import Agent, Specialist
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services import board, hiring, notices, people, spending, waiting
+from agiraph.services.hiring import Hirer
+from agiraph.store import nodes, teams, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+from agiraph.tools.base import Tool, tool
+from agiraph.tools.context import RunContext
+
+LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
+
+
+def hirer(ctx: RunContext) -> Hirer:
+    return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model)
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Write the task for somebody who knows nothing of your thread: what is wanted and for what,
+    which files to use, what done means. You wait for the result at no cost, unless
+    run_in_background; then go on and fetch it with task_output. Several calls in one reply run
+    side by side. resume takes the id that an earlier call gave: the same agent goes on with all
+    it knows of it.
+    """,
+)
+def assign_task(
+    tx: Tx,
+    ctx: RunContext,
+    agent: Annotated[str, Field(description="Who does it: " + hiring.FORMS)],
+    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+    description: Annotated[str, Field(min_length=1, max_length=200, description="5-10 words")],
+    run_in_background: Annotated[
+        bool, Field(description="Do not wait: get the task's id now, its result by task_output")
+    ] = False,
+    resume: Annotated[
+        str | None, Field(description="The id of an earlier task, to go on in its thread")
+    ] = None,
+) -> Answer:
+    """Give a task to a teammate, a specialist or somebody new."""
+    budget = spending.share(tx, ctx.node)
+    earlier = None if resume is None else _earlier(tx, ctx, resume)
+    worker = (
+        hiring.resolve(tx, hirer(ctx), agent)
+        if earlier is None
+        else _same_worker(tx, ctx, earlier, agent)
+    )
+    node = board.create(
+        tx,
+        team_id=ctx.team.id,
+        task=task,
+        title=description,
+        source="delegation",
+        creator_id=ctx.agent.id,
+        assignee_id=worker.id,
+        parent_id=ctx.node.id,
+        budget=budget,
+    )
+    hiring.engage(tx, worker, node.id)
+    if earlier is not None:
+        _take_up(tx, earlier, node)
+    if run_in_background:
+        return Done(
+            f"{worker.name} works on it in the background as {node.id}. "
+            f'Fetch the result with task_output("{node.id}").'
+        )
+    return Pending(f"node:{node.id}", f"{worker.name}: {description}")
+
+
+def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
+    """The task that an id stands for; an agent's name stands for the last it did."""
+    try:
+        node = nodes.find(tx, ctx.team.id, identity.strip())
+    except NotFound as unknown:
+        where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
+        found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=identity.strip())
+        last = nodes.last_of(tx, found[0].id) if found else None
+        if last is None:
+            raise Refused(f"{unknown} resume takes the id that assign_task gave.") from unknown
+        node = last
+    if not node.status.is_final:
+        raise Refused(f"{node.id} is still {node.status}; send_message reaches whoever is at it.")
+    if node.thread_id is None:
+        raise Refused(f"Nobody ever began {node.id}; give the task anew, without resume.")
+    return node
+
+
+def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Agent:
+    assert earlier.assignee_id is not None
+    worker = teams.AGENTS.get(tx, earlier.assignee_id)
+    if worker.id == ctx.agent.id:
+        raise Refused("That work was your own; you remember it.")
+    if address.strip().lower() not in (worker.name.lower(), worker.role.lower(), worker.id):
+        raise Refused(
+            f"{earlier.id} was done by {worker.name}; to resume it, give agent={worker.name!r}."
+        )
+    return people.return_to_work(tx, worker)
+
+
+def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
+    """Let a new node go on in the thread of an earlier one, with its own words at the end."""
+    assert earlier.thread_id is not None
+    thread_id = ThreadId(earlier.thread_id)
+    current = THREADS.get(tx, thread_id).node_id
+    if current != earlier.id and current is not None:
+        busy = NODES.get(tx, current)
+        if not busy.status.is_final:
+            raise Refused(f"{busy.id} already goes on from {earlier.id}; wait for it.")
+    NODES.update(tx, node.id, thread_id=thread_id)
+    THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
+    page = threads.page(tx, thread_id)
+    giver = board.name_of(tx, node.creator_id)
+    text = notices.assignment(node, giver=giver)
+    threads.append(tx, page, node_id=node.id, role="user", ref=f"again:{node.id}", text=text)
+
+
+@tool(
+    effect="transaction",
+    polls=True,
+    guidance="""
+    Without blocking you are told how the task stands. With blocking you wait, at no cost, until it
+    has ended or the time is over. Do not ask again and again without blocking: the answer comes to
+    you by itself when the task is done.
+    """,
+)
+def task_output(
+    tx: Tx,
+    ctx: RunContext,
+    id: Annotated[str, Field(description="The task's id, as assign_task or check_board gave it")],
+    blocking: bool = False,
+    timeout_ms: Annotated[
+        int | None, Field(ge=1, le=LONGEST_WAIT_MS, description="How long to wait at most")
+    ] = None,
+) -> Answer:
+    """Look at a task that was given away, or wait for its result."""
+    node = nodes.find(tx, ctx.team.id, id)
+    worker = "nobody yet" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
+    if node.status.is_final:
+        text = node.result or f"(no result: {node.stop_reason})"
+        done = node.status is NodeStatus.COMPLETED
+        return Done(notices.completion(node, worker=worker, text=text), failed=not done)
+    state = _state(node, worker)
+    if not blocking:
+        return Done(state)
+    if node.id == ctx.node.id:
+        raise Refused("That is your own work; nobody else will end it.")
+    waiting.refuse_cycle(tx, ctx.node.id, node)
+    if node.status is NodeStatus.PENDING and node.assignee_id is None and board.is_ready(tx, node):
+        board.hand_out(tx, node)
+    seconds = None if timeout_ms is None else timeout_ms / 1000
+    late = f"The time is over. {state} It goes on; ask again later."
+    return Pending(f"node:{node.id}", f"the result of {node.id}", seconds, late)
+
+
+def _state(node: WorkNode, worker: str) -> str:
+    said = f"{notices.title_of(node)} ({node.id}) is {node.status}, with {worker}."
+    if node.waiting_reason:
+        said += f" It waits: {node.waiting_reason}."
+    if node.checkpoint:
+        said += f" Last checkpoint: {node.checkpoint}"
+    return said
+
+
+_WHEN_NOT = """\
+When NOT to use assign_task:
+- to read a file or look something up whose place you know: read it yourself
+- for a single step that needs no thread of its own: do it yourself
+- to ask a teammate something: send_message
+- to do again what somebody has done: resume that task instead"""
+
+
+def described(assign: Tool, specialists: Mapping[str, Specialist], known: frozenset[str]) -> Tool:
+    """`assign_task` with everyone in its description who can be given a task by name."""
+    lines = [assign.spec.description, "", "Specialists:"]
+    for name, specialist in specialists.items():
+        tools = [tool for tool in specialist.tools if tool in known] or ["all that a worker has"]
+        lines.append(f"- {name}: {specialist.description} (Tools: {', '.join(tools)})")
+        if specialist.when_not_to_use:
+            lines.append(f"  Not when: {specialist.when_not_to_use}")
+        lines += [f"  <example>{example}</example>" for example in specialist.examples]
+    lines += ["", _WHEN_NOT]
+    return replace(assign, spec=replace(assign.spec, description="\n".join(lines)))

@@ -1,0 +1,74 @@
+"""Proof: what the runtime can see of a result, held against what its worker claims."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from agiraph.domain.chat import ToolCall, Turn
+from agiraph.tools.context import RunContext
+
+NOT_ACCEPTED = "[Not accepted]"
+"""How the answer begins that sends work back; it does so once."""
+
+_TALK = frozenset(
+    {
+        "publish", "finish", "checkpoint", "send_message", "check_messages", "ask_human",
+        "suggest_next", "check_board", "list_files",
+    }
+)  # fmt: skip
+_FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
+
+
+def lacks(ctx: RunContext, files: Iterable[str], evidence: Sequence[str]) -> list[str]:
+    """What is missing for the node's acceptance lines, in sentences; nothing if all is there."""
+    there = set(files)
+    missing: list[str] = []
+    for number, line in enumerate(ctx.node.acceptance):
+        named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
+        missing += [f"{name!r} is not in scratch/, but {line!r} asks for it" for name in named
+                    if name not in there]  # fmt: skip
+        shown = evidence[number].strip() if number < len(evidence) else ""
+        if not shown and not named:
+            missing.append(f"nothing is given as evidence for {line!r}")
+        elif shown:
+            missing += _unconfirmed(ctx, there, shown)
+    return missing
+
+
+def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
+    kind, _, what = shown.partition(":")
+    what = what.strip()
+    if kind == "file" and what.removeprefix("scratch/") not in there:
+        return [f"the file {what!r} that was given as evidence is not in scratch/"]
+    if kind == "ran" and not any(
+        what in str(call.arguments.get("command", "")) and not answer.extra.get("failed")
+        for call, answer in answered(ctx.transcript.turns)
+        if call.name == "bash"
+    ):
+        return [f"no command {what!r} was run that succeeded"]
+    return []
+
+
+def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
+    """Whether anything was done beyond talk: something written, run, read or given away."""
+    return any(files) or any(
+        call.name not in _TALK and not answer.extra.get("failed")
+        for call, answer in answered(ctx.transcript.turns)
+    )
+
+
+def was_sent_back(ctx: RunContext) -> bool:
+    return any(
+        answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx.transcript.turns)
+        if answer.node_id == ctx.node.id
+    )  # fmt: skip
+
+
+def answered(turns: Iterable[Turn]) -> list[tuple[ToolCall, Turn]]:
+    """The tool log: every call that has an answer, with it."""
+    calls: dict[str, ToolCall] = {}
+    found: list[tuple[ToolCall, Turn]] = []
+    for turn in turns:
+        calls |= {call.id: call for call in turn.calls}
+        if turn.role == "tool" and turn.ref in calls:
+            found.append((calls[turn.ref], turn))
+    return found

@@ -1,0 +1,276 @@
+"""Team tools: the board, its stages, and who is on the team."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.stages import StageContract
+from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
+from agiraph.services import board, hiring, notices, people, spending, stages
+from agiraph.store import dependencies, nodes, teams
+from agiraph.store import stages as stage_rows
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from agiraph.tools.delegation import hirer
+
+Refs = Annotated[
+    dict[str, str] | None,
+    Field(
+        description="What its worker is to read: a name of your choice for each, and a node's id "
+        "or id/file. What is not done yet is waited for."
+    ),
+]
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Put a piece of work on the board. Say what is wanted, for what, and with acceptance what done
+    means: lines that can be checked, with `file names` in backticks. It starts when everything it
+    depends on has succeeded. Without assigned_to somebody with nothing to do takes it, or a new
+    worker, as soon as you wait or hand in. max_turns=1 asks for a single answer without tools.
+    """,
+)
+def create_work_node(
+    tx: Tx,
+    ctx: RunContext,
+    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+    title: Annotated[str, Field(max_length=200)] = "",
+    refs: Refs = None,
+    depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
+    assigned_to: Annotated[str | None, Field(description=hiring.FORMS)] = None,
+    acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
+    if_unmet: Annotated[
+        IfUnmet, Field(description="What to do if something it depends on does not succeed")
+    ] = "fail",
+    tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
+    max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
+) -> Answer:
+    """Add a piece of work to the board."""
+    needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
+    paths, sources = _paths(tx, ctx, refs or {})
+    open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
+    worker = None if assigned_to is None else hiring.resolve(tx, hirer(ctx), assigned_to)
+    node = board.create(
+        tx,
+        team_id=ctx.team.id,
+        task=task,
+        title=title,
+        source="delegation",
+        creator_id=ctx.agent.id,
+        assignee_id=None if worker is None else worker.id,
+        parent_id=ctx.node.id,
+        depends_on=list(dict.fromkeys([*needs, *open_sources])),
+        refs=paths,
+        acceptance=tuple(line for line in acceptance or () if line.strip()),
+        needs_tools=tuple(tools or ()),
+        if_unmet=if_unmet,
+        budget=spending.share(tx, ctx.node, turns=max_turns),
+    )
+    if worker is not None:
+        hiring.engage(tx, worker, node.id)
+        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.")
+    return Done(
+        f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
+        "when you wait for it (start_stage, task_output) or hand in."
+    )
+
+
+def _paths(
+    tx: Tx, ctx: RunContext, refs: Mapping[str, str]
+) -> tuple[dict[str, str], list[WorkNode]]:
+    paths: dict[str, str] = {}
+    sources: list[WorkNode] = []
+    for name, target in refs.items():
+        plain = target.strip().removeprefix("nodes/")
+        node_id, _, file = plain.partition("/")
+        source = nodes.find(tx, ctx.team.id, node_id)
+        file = file.removeprefix("published").strip("/")
+        paths[name] = f"nodes/{source.id}/published" + (f"/{file}" if file else "")
+        sources.append(source)
+    return paths, sources
+
+
+@tool(effect="transaction", polls=True)
+def check_board(tx: Tx, ctx: RunContext) -> Answer:
+    """See all work of the team, how it stands, and who is on it."""
+    return Done(shown_board(tx, ctx))
+
+
+def shown_board(tx: Tx, ctx: RunContext) -> str:
+    """The board and the team, for a model to read."""
+    needs = dependencies.of_team(tx, ctx.team.id)
+    lines = ["Work:"]
+    for node in nodes.board(tx, ctx.team.id):
+        lines.append(_row(tx, node, needs.get(node.id, []), is_own=node.id == ctx.node.id))
+    open_stages = [s for s in stage_rows.of_team(tx, ctx.team.id) if s.status != "reconvened"]
+    if open_stages:
+        lines += ["Stages:", *(f"- {s.name} ({s.id}): {s.status}" for s in open_stages)]
+    lines.append("Team:")
+    for member in people.roster(tx, ctx.team.id):
+        agent = member.agent
+        lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
+    return "\n".join(lines)
+
+
+def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
+    who = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
+    parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {notices.title_of(node)} ({who})"]
+    if is_own:
+        parts.append("this is yours")
+    if needs:
+        parts.append(f"needs {', '.join(needs)}")
+    if node.waiting_reason:
+        parts.append(f"waits: {node.waiting_reason}")
+    if node.stalled_at is not None and not node.status.is_final:
+        parts.append("nothing has come of it for a while")
+    if node.status.is_final and node.result:
+        parts.append(node.result.splitlines()[0][:200])
+    return "; ".join(parts)
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Hire somebody for good. A strong model with all tools can be trusted with a large task; a
+    small cheap one does narrow tasks well. type="autonomous" runs a command-line agent instead of
+    a model: it finds its task in _task.md and writes _result.md.
+    """,
+)
+def spawn_worker(
+    tx: Tx,
+    ctx: RunContext,
+    name: str,
+    type: Literal["harnessed", "autonomous"] = "harnessed",
+    model: Annotated[
+        str | None, Field(description="provider/model; the same as yours if left out")
+    ] = None,
+    agent_command: Annotated[
+        str | None, Field(description="For an autonomous worker: what to run")
+    ] = None,
+    tools: Annotated[list[str] | None, Field(description="Only these tools, by name")] = None,
+    memory: Annotated[
+        dict[str, str] | None, Field(description="What they should know from the start")
+    ] = None,
+) -> Answer:
+    """Hire a worker."""
+    given = hirer(ctx)
+    if type == "autonomous" and not agent_command:
+        raise Refused("An autonomous worker needs agent_command: the command to run.")
+    if type == "harnessed" and agent_command:
+        raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
+    if model is not None:
+        hiring.check(given, model)
+    if unknown := sorted(set(tools or ()) - ctx.known_tools):
+        known = ", ".join(sorted(ctx.known_tools))
+        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
+    notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
+    agent = people.hire(
+        tx,
+        ctx.team.id,
+        name=name,
+        role="worker",
+        model="cli" if type == "autonomous" else model or ctx.agent.model,
+        kind="cli" if type == "autonomous" else "llm",
+        command=agent_command,
+        tools=tuple(tools or ()),
+        notes=notes,
+        parent_thread_id=ctx.lease.thread_id,
+    )
+    return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
+
+
+@tool(effect="transaction")
+def assign_worker(
+    tx: Tx,
+    ctx: RunContext,
+    node_id: str,
+    worker_id: Annotated[str, Field(description="A worker's name or id, or: " + hiring.FORMS)],
+) -> Answer:
+    """Give a piece of work to a worker."""
+    node = nodes.find(tx, ctx.team.id, node_id)
+    worker = hiring.resolve(tx, hirer(ctx), worker_id)
+    hiring.engage(tx, worker, node.id)
+    node = board.choose(tx, node, worker)
+    if node.status is NodeStatus.PENDING:
+        return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
+    return Done(f"{worker.name} has {node.id} in the queue.")
+
+
+@tool(effect="transaction")
+def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
+    """Keep a worker on the team who was hired for one task only."""
+    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
+    found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=worker.strip())
+    agent = found[0] if found else teams.by_name(tx, ctx.team.id, worker)
+    return Done(f"{people.promote(tx, agent).name} stays on the team.")
+
+
+class Terms(BaseModel):
+    """When a stage is over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    wants: Literal["all", "majority", "any"] = Field("all", description="How many must succeed")
+    turns_per_node: int = Field(10, ge=1, le=1000)
+    timeout_seconds: float = Field(
+        300, gt=0, le=30 * 86_400, description="The time a person is asked does not count"
+    )
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Start these nodes together and wait until the contract is met, cannot be met, or time is up;
+    you get all results at once. A message to you ends the wait early: deal with it, then call
+    this again with the same name to wait on; new nodes may be added that way. Then call reconvene.
+    """,
+)
+def start_stage(
+    tx: Tx,
+    ctx: RunContext,
+    name: Annotated[str, Field(min_length=1, max_length=100)],
+    nodes: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
+    contract: Terms | None = None,
+) -> Answer:
+    """Run several pieces of work as a stage and wait for it."""
+    terms = contract or Terms.model_validate({})
+    stage = stages.start(
+        tx,
+        ctx.lease,
+        name=name,
+        node_ids=nodes or [],
+        contract=StageContract(
+            turns_per_node=terms.turns_per_node,
+            timeout_seconds=terms.timeout_seconds,
+            wants=terms.wants,
+        ),
+    )
+    if stage.status != "running":
+        return Done(stages.summary(tx, stage))
+    return Pending(f"stage:{stage.id}", f"stage {name!r}")
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    After a stage: read what came of it, judge it, and say so here. Then decide what comes next:
+    more work, other work, or the end.
+    """,
+)
+def reconvene(
+    tx: Tx,
+    ctx: RunContext,
+    assessment: Annotated[str, Field(min_length=1, max_length=20_000)],
+) -> Answer:
+    """Close the current stage with your assessment of it."""
+    before = stages.running(tx, ctx.node.id)
+    stage = stages.reconvene(tx, ctx.lease, assessment)
+    if before is not None and before.status == "running":  # its results were not told yet
+        return Done(stages.summary(tx, stage))
+    return Done(f"Stage {stage.name!r} is closed.\n{shown_board(tx, ctx)}")
