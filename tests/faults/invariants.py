@@ -79,6 +79,8 @@ def after_recovery(home: Path) -> Iterator[str]:
         yield from _messages_once(db)
         yield from _effects(db, home)
         yield from _money(db, home)
+        yield from _made_once(db)
+        yield from _told(db)
     yield from _processes(home)
     yield from _leftovers(home)
 
@@ -170,12 +172,14 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
         (r["recipient"], r["kind"], r["text"]) for r in db.execute("select * from messages")
     )
     yield from (f"I6: {key} was sent {n} times" for key, n in texts.items() if n != 1)
-    heard = [
-        r["ref"] for r in db.execute("select ref from journal where ref like 'msg_%' order by seq")
-    ]
-    yield from (f"I2: {ref} was heard {n} times" for ref, n in Counter(heard).items() if n != 1)
-    if heard != sorted(heard):
-        yield f"I2: heard out of order: {heard}"
+    heard: dict[str, list[str]] = {}
+    for r in db.execute("select thread_id, ref from journal where ref like 'msg_%' order by seq"):
+        heard.setdefault(r["thread_id"], []).append(r["ref"])
+    every = Counter(ref for refs in heard.values() for ref in refs)
+    yield from (f"I2: {ref} was heard {n} times" for ref, n in every.items() if n != 1)
+    for refs in heard.values():
+        if refs != sorted(refs):
+            yield f"I2: heard out of order: {refs}"
     for row in db.execute("select * from messages where kind = 'message' and sender = 'human'"):
         task = db.execute("select 1 from nodes where task like ?", (f"%{row['text']}%",)).fetchone()
         asked = db.execute(
@@ -219,15 +223,53 @@ def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
             yield f"I5: {token} is said to have run {said[token]} times and ran {ran[token]}"
 
 
+def _made_once(db: sqlite3.Connection) -> Iterator[str]:
+    """A task that was given away once is on the board once."""
+    given: Counter[str] = Counter()
+    for row in db.execute("select node_id, calls from journal where role = 'assistant'"):
+        made = [call["name"] for call in json.loads(row["calls"] or "[]")]
+        given[row["node_id"]] += made.count("assign_task") + made.count("create_work_node")
+    for row in db.execute(
+        "select parent_id, count(*) as n from nodes where parent_id is not null group by parent_id"
+    ):
+        if row["n"] != given[row["parent_id"]]:
+            said = f"{row['parent_id']} gave {given[row['parent_id']]} tasks away"
+            yield f"{said} and has {row['n']} children"
+
+
+def _told(db: sqlite3.Connection) -> Iterator[str]:
+    """No result is lost: whoever gave a task away has read how it ended; nobody is told twice."""
+    for row in db.execute(
+        "select n.id, n.creator_id, n.assignee_id from nodes n join agents a on a.id = n.creator_id"
+        " where n.status in ('completed', 'failed') and n.creator_id <> n.assignee_id"
+        " and n.parent_id is not null"
+    ):
+        read = db.execute(
+            "select count(*) from journal t join threads h on h.id = t.thread_id"
+            " where h.agent_id = ? and t.text like '%finished a task of yours%' and t.text like ?",
+            (row["creator_id"], f"%Id: {row['id']}%"),
+        ).fetchone()[0]
+        sent = db.execute(
+            "select count(*), sum(seen_at is null) from messages where node_id = ? and"
+            " kind in ('result', 'failure') and recipient = ?",
+            (row["id"], row["creator_id"]),
+        ).fetchone()
+        if read == 0 and not sent[1]:
+            yield f"the end of {row['id']} was never told"
+        if sent[0] > 1:
+            yield f"the end of {row['id']} was told {sent[0]} times"
+
+
 def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    """I12: every call to a model is paid for, and a crash repeats at most one."""
+    """I12: every call to a model is paid for, and a crash repeats at most one of each agent."""
     made = len(Ledger(home).all("llm"))
     crashes = max(0, len(Ledger(home).all("life")) - 1)
     [turns] = db.execute("select count(*) from journal where role = 'assistant'").fetchone()
     [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
     if paid < made:
         yield f"I12: {made} calls were made and {paid} paid for"
-    if made > turns + crashes:
+    [agents] = db.execute("select count(*) from agents").fetchone()
+    if made > turns + crashes * agents:
         yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
     for row in db.execute("select thread_id, max(seq), role, ref from journal group by thread_id"):
         if row["role"] == "intent":

@@ -49,10 +49,19 @@ def late_intent() -> None:
 
 def split_send() -> None:
     """A message and the answer of the call that sent it commit one after the other."""
+    _split("send_message")
+
+
+def split_delegation() -> None:
+    """A task and the wait for it commit one after the other."""
+    _split("assign_task")
+
+
+def _split(name: str) -> None:
     call = Caller._call
 
     async def split(self: Caller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
-        if tool.name != "send_message":
+        if tool.name != name:
             return await call(self, ctx, tool, made)
 
         def send(tx: Tx) -> Any:
@@ -200,6 +209,7 @@ ALL: dict[str, tuple[Callable[[], None], str]] = {
     "silent_rerun": (silent_rerun, "effects"),
     "late_intent": (late_intent, "effects"),
     "split_send": (split_send, "effects"),
+    "split_delegation": (split_delegation, "teamwork"),
     "inplace_write": (inplace_write, "effects"),
     "move_publish": (move_publish, "publishing"),
     "split_answer": (split_answer, "questions"),

@@ -34,7 +34,7 @@ def _counted(home: Path, react: React) -> ReactiveModel:
     return ReactiveModel("scripted/ada", counted)
 
 
-async def _world(home: Path, react: React) -> World:
+async def world_of(home: Path, react: React) -> World:
     Ledger(home).note("life")
     world = World(home)
     world.model("ada", _counted(home, react))
@@ -42,7 +42,7 @@ async def _world(home: Path, react: React) -> World:
     return world
 
 
-async def _team(world: World, **more: object) -> Founded | None:
+async def found_once(world: World, **more: object) -> Founded | None:
     """The scenario's team, founded in whichever life gets to it first."""
     found = await world.store.read(rows.every)
     if found:
@@ -75,8 +75,8 @@ async def plain(home: Path) -> None:
             case _:
                 return says(call("finish", summary="done"))
 
-    world = await _world(home, react)
-    await _team(world)
+    world = await world_of(home, react)
+    await found_once(world)
     await world.settle()
     await world.stop()
 
@@ -104,8 +104,8 @@ async def effects(home: Path) -> None:
             case _:
                 return says(call("finish", summary="done"))
 
-    world = await _world(home, react)
-    await _team(world)
+    world = await world_of(home, react)
+    await found_once(world)
     await world.settle()
     await world.stop()
 
@@ -126,8 +126,8 @@ async def questions(home: Path) -> None:
             case _:
                 return says(call("finish", summary="done"))
 
-    world = await _world(home, react)
-    await _team(world)
+    world = await world_of(home, react)
+    await found_once(world)
     await world.settle()
     for _ in range(2):
         await _answer_all(world)
@@ -158,7 +158,7 @@ async def publishing(home: Path) -> None:
         )
         return founded.team.id
 
-    world = await _world(home, react)
+    world = await world_of(home, react)
     if not await world.store.read(rows.every):
         team_id = await world.store.write(employ)
         Ledger(home).note("acknowledged", f"teams {team_id}")
@@ -191,8 +191,8 @@ async def refusals(home: Path) -> None:
         Rule(tool="bash", pattern="*forbidden*", action="deny"),
         Rule(tool="bash", pattern="*ask first*", action="ask"),
     )
-    world = await _world(home, react)
-    await _team(world, permissions=rules)
+    world = await world_of(home, react)
+    await found_once(world, permissions=rules)
     await world.settle()
     await _answer_all(world)
     await world.settle()
@@ -208,8 +208,8 @@ async def messages(home: Path) -> None:
             return says(call("ask_human", question="shall I"))
         return says(call("finish", summary=f"done after {step(request)}"))
 
-    world = await _world(home, react)
-    founded = await _team(world)
+    world = await world_of(home, react)
+    founded = await found_once(world)
     await world.settle()
     for number in (1, 2, 3):
         if number == 3:

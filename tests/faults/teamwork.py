@@ -1,0 +1,99 @@
+"""Teamwork, for the crash sweep: three levels, two stages, background work and messages."""
+
+import re
+from pathlib import Path
+
+from agiraph.providers.base import Request
+from agiraph.testing import Says, call, says
+from tests.faults.scenarios import found_once, step, world_of
+
+SOMEBODY = "new:scripted/ada"
+
+
+def _assignment(request: Request) -> str:
+    return next(t.text for t in request.transcript.turns if t.ref == "assignment")
+
+
+def _made(request: Request) -> list[str]:
+    """The ids of the nodes this thread has made, in order."""
+    tools = [t.text for t in request.transcript.turns if t.role == "tool"]
+    return [found[1] for text in tools if (found := re.match(r"Created (node_\w+)", text))]
+
+
+def _in_background(request: Request) -> str:
+    tools = [t.text for t in request.transcript.turns if t.role == "tool"]
+    found = [m[1] for text in tools if (m := re.search(r"in the background as (node_\w+)", text))]
+    return found[0]
+
+
+def _last_tool(request: Request) -> str:
+    return next(t.text for t in reversed(request.transcript.turns) if t.role == "tool")
+
+
+def _coordinate(request: Request) -> Says:
+    calls = [c.name for t in request.transcript.turns for c in t.calls]
+    if not calls:
+        return says(
+            call("create_work_node", task="Part one", title="one", assigned_to=SOMEBODY),
+            call("create_work_node", task="Part two", title="two"),
+            call("assign_task", agent=SOMEBODY, task="Aside", description="aside",
+                 run_in_background=True),
+        )  # fmt: skip
+    if _last_tool(request).startswith("Interrupted"):
+        return says(call("start_stage", name="s", nodes=_made(request)))
+    match calls[-1]:
+        case "assign_task":
+            return says(call("start_stage", name="s", nodes=_made(request)))
+        case "start_stage":
+            return says(call("reconvene", assessment="both are there"))
+        case "reconvene":
+            [first, _] = _made(request)
+            return says(
+                call("create_work_node", task="Part three", title="three", refs={"one": first},
+                     depends_on=[_in_background(request)], if_unmet="go_on"),
+            )  # fmt: skip
+        case "create_work_node":
+            return says(call("task_output", id=_made(request)[-1], blocking=True))
+        case _:
+            return says(call("finish", summary="all parts are there"))
+
+
+def _part(request: Request) -> Says:
+    """A worker of the second level, who gives part of it away and says so."""
+    match step(request):
+        case 0:
+            return says(
+                call("assign_task", agent=SOMEBODY, task="A leaf", description="leaf"),
+                call("send_message", to="coordinator", content=f"begun {_title(request)}"),
+            )
+        case 1:
+            return says(call("write_file", path="draft.md", content="half and whole"))
+        case _:
+            return says(call("publish", summary=f"done {_title(request)}"))
+
+
+def _title(request: Request) -> str:
+    found = re.search(r"Id: (node_\w+)", _assignment(request))
+    return found[1] if found else ""
+
+
+def _leaf(request: Request) -> Says:
+    if step(request) == 0:
+        return says(call("write_file", path="draft.md", content="half and whole"))
+    return says(call("publish", summary=f"leaf {_title(request)}"))
+
+
+def react(request: Request) -> Says:
+    said = _assignment(request)
+    if "Do the work" in said:
+        return _coordinate(request)
+    if "[Message from" in said:
+        return says(call("publish", summary="heard"))
+    return _part(request) if "Part one" in said or "Part two" in said else _leaf(request)
+
+
+async def teamwork(home: Path) -> None:
+    world = await world_of(home, react)
+    await found_once(world)
+    await world.settle()
+    await world.stop()
