@@ -5,10 +5,11 @@ from typing import Any
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import AgentId, StageId, TeamId, new_id
+from agiraph.domain.messages import INTERRUPTS
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services import board, endings, leases, mail, stages, waiting
-from agiraph.store import nodes, teams, threads, waits
+from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -118,8 +119,9 @@ def release(tx: Tx, lease: Lease) -> None:
 def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     """Let the node wait; unless what it waits for came about while it was still running."""
     threads.hold(tx, lease)
+    teams.lock(tx, lease.agent_id)  # whoever speaks now is heard: before the wait, or by ending it
     node = NODES.get(tx, lease.node_id, lock=True)
-    if not waits.of_node(tx, node.id):
+    if node.cancel_requested or not waits.of_node(tx, node.id):
         return release(tx, lease)
     reason = outcome.reason or "waiting for " + ", ".join(outcome.waiting_on)
     worked = node.worked_seconds + _since_claim(tx, node)
@@ -131,6 +133,8 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
         node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
     )
     stages.hold_clocks(tx, node.id)
+    if any(said.kind in INTERRUPTS for said in messages.unseen(tx, lease.agent_id)):
+        waiting.interrupt(tx, lease.agent_id)
     board.distribute(tx, node.team_id)  # whoever made work and waits leaves it to others
     tx.wake(lease.agent_id)  # the queue may hold something that need not wait
     return None
