@@ -1,4 +1,8 @@
-"""Crowd: 200 agents with 20 calls each to a model that takes 200 ms, everything durable."""
+"""Crowd: 200 agents with 20 calls each to a model that takes 200 ms, everything durable.
+
+The floor is the same crowd by hand: each call a request with the body already encoded over a bare
+socket, and one append to SQLite with a full fsync.
+"""
 
 import asyncio
 import tempfile
@@ -11,7 +15,7 @@ from agiraph.domain.work import Budget
 from agiraph.providers.registry import Keys
 from agiraph.testing.world import World
 from bench.stub import Stub
-from bench.turns import note_tool
+from bench.turns import Floor, bodies, note_tool, raw_request
 
 AGENTS = 200
 CALLS = 20
@@ -42,3 +46,23 @@ async def measure() -> dict[str, Any]:
         "ideal": CALLS * SECONDS,
         "cpu": cpu,
     }
+
+
+async def floor() -> float:
+    """CPU of the same calls by hand, in seconds."""
+    book, body = Floor(), bodies()
+    with Stub(CALLS, delay=SECONDS) as stub:
+        host, port = stub.url.removeprefix("http://").removesuffix("/v1").split(":")
+
+        async def one() -> None:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            for number in range(CALLS):
+                answer = await raw_request(reader, writer, body(number))
+                book.append(answer[:300].decode())
+            writer.close()
+
+        spent = time.process_time()
+        await asyncio.gather(*(one() for _ in range(AGENTS)))
+        cpu = time.process_time() - spent
+    book.close()
+    return cpu

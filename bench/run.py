@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import crowd, kills, turns, wake, wires
+from bench import crowd, fanout, kills, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -102,7 +102,22 @@ def _crowd() -> None:
     _goal("wall, against an ideal of 4 s", f"{found['wall']:.1f} s", "≤ 6 s", met)
     each = found["cpu"] / (crowd.AGENTS * crowd.CALLS) * 1e6
     print(f"  CPU of all threads {found['cpu']:.1f} s: {each:.0f} µs a turn")
+    floor = uvloop.run(crowd.floor())
+    ratio = found["cpu"] / floor
+    _goal("CPU ÷ the same crowd by hand", f"{ratio:.2f}", "≤ 4", ratio <= 4)
     _where(crowd.measure, before)
+
+
+def _fanout() -> None:
+    print(
+        f"One coordinator, {fanout.WORKERS} workers with {fanout.TURNS} turns each, 200 ms a call"
+    )
+    before = len(_missed)
+    found = uvloop.run(fanout.measure())
+    met = found["wall"] <= 1.3 * found["ideal"] and found["completed"] == fanout.WORKERS + 1
+    _goal("wall, against an ideal of 1 s", f"{found['wall']:.2f} s", "≤ 1.3 s", met)
+    print(f"  CPU of all threads {found['cpu']:.2f} s")
+    _where(fanout.measure, before)
 
 
 def main() -> int:
@@ -117,6 +132,7 @@ def main() -> int:
         _wake()
         _kills()
         _wires()
+        _fanout()
         _crowd()
     print(f"missed: {', '.join(_missed)}" if _missed else "all goals met")
     return 1 if _missed else 0

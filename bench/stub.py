@@ -18,8 +18,8 @@ def _stream(*chunks: dict[str, Any]) -> bytes:
     return lines + b"data: [DONE]\n\n"
 
 
-def reply(number: int, last: bool) -> bytes:
-    name = "finish" if last else "note"
+def reply(number: int, last: bool, ending: str = "finish") -> bytes:
+    name = ending if last else "note"
     words = {"summary": "done"} if last else {"text": f"finding {number}: " + "x" * 60}
     call = {
         "index": 0,
@@ -43,8 +43,9 @@ RESULT = b'"role":"tool"'
 
 
 class _Line(asyncio.Protocol):
-    def __init__(self, turns: int, delay: float) -> None:
+    def __init__(self, turns: int, delay: float, ending: str) -> None:
         self._turns = turns
+        self._ending = ending
         self._delay = delay
         self._left = 0
         self._head = b""
@@ -70,17 +71,17 @@ class _Line(asyncio.Protocol):
         if self._left <= 0:
             self._left = 0
             number = self._results + 1
-            answer = reply(number, number >= self._turns)
+            answer = reply(number, number >= self._turns, self._ending)
             if self._delay:
                 asyncio.get_running_loop().call_later(self._delay, self._transport.write, answer)
             else:
                 self._transport.write(answer)
 
 
-def _serve(turns: int, delay: float, ready: Any) -> None:
+def _serve(turns: int, delay: float, ending: str, ready: Any) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Line(turns, delay), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: _Line(turns, delay, ending), "127.0.0.1", 0)
         ready.put(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
@@ -88,9 +89,9 @@ def _serve(turns: int, delay: float, ready: Any) -> None:
 
 
 class Stub:
-    def __init__(self, turns: int, delay: float = 0.0) -> None:
+    def __init__(self, turns: int, delay: float = 0.0, *, ending: str = "finish") -> None:
         ready: Any = Queue()
-        self._process = Process(target=_serve, args=(turns, delay, ready), daemon=True)
+        self._process = Process(target=_serve, args=(turns, delay, ending, ready), daemon=True)
         self._process.start()
         self.port = ready.get(timeout=30)
 

@@ -115,19 +115,25 @@ async def floor_raw(url: str, stamps: Stamps) -> None:
     for number in range(TURNS):
         data = body(number)
         began = time.process_time()
-        writer.write(
-            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
-            % len(data)
-        )
-        writer.write(data)
-        await writer.drain()
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        answer = await reader.readexactly(length)
+        answer = await raw_request(reader, writer, data)
         floor.append(answer[:300].decode())
         stamps.append(time.process_time() - began)
     writer.close()
     floor.close()
+
+
+async def raw_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes
+) -> bytes:
+    """One request over a bare socket, and the body of its answer."""
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(data)
+    )
+    writer.write(data)
+    await writer.drain()
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+    return await reader.readexactly(length)
 
 
 def at(costs: list[float], mark: int) -> float:

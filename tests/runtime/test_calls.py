@@ -9,10 +9,12 @@ import pytest
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
 from agiraph.tools.base import Effect, Tool, tool
 from agiraph.tools.context import RunContext
+from agiraph.tools.toolsets import tools_for
 from tests.tools.made import Told, folder, made, refused
 
 FINISH = says(call("finish", summary="done"))
@@ -49,13 +51,10 @@ async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> Non
     )
 
     usage = "It takes: path, content."
-    tools = "ask_human, bash, check_messages, checkpoint, edit_file, finish, list_files, "
+    tools = tools_for(await world.store.read(AGENTS.get, goal.assignee_id))
     assert told == [
         Told("Wrote a.md (1 bytes)."),
-        refused(
-            f"There is no tool called 'fly'. Your tools: {tools}read_file, send_message, "
-            "write_file."
-        ),
+        refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),
         refused(
             "The arguments of write_file were not a JSON object but: "
             f"""'{{"path": "b.md", "content'. {usage}"""

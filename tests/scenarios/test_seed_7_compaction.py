@@ -16,8 +16,8 @@ from tests.faults.invariants import Ledger
 from tests.faults.scenarios import scenario
 
 SUBJECTS = [f"startup {letter}" for letter in "ABCDEFGHIJ"]
-WINDOW = 3_000
-PAGE = "They build something. " * 40
+WINDOW = 6_000
+PAGE = "They build something. " * 80
 
 
 def research(home: Path, request: Request) -> Says:

@@ -129,15 +129,18 @@ def agent(role: str, *tools: str) -> Agent:
 
 
 COMMON = [
-    "ask_human", "bash", "check_messages", "checkpoint", "edit_file",
-    "list_files", "read_file", "send_message", "write_file",
+    "ask_human", "assign_task", "bash", "check_board", "check_messages", "checkpoint",
+    "create_work_node", "edit_file", "list_files", "read_file", "read_ref", "send_message",
+    "task_output", "write_file",
 ]  # fmt: skip
+LEADING = ["assign_worker", "finish", "promote", "reconvene", "spawn_worker", "start_stage"]
+WORKING = ["publish", "suggest_next"]
 
 
 def test_a_role_brings_its_tools_in_a_fixed_order() -> None:
-    assert list(tools_for(agent("coordinator"))) == sorted([*COMMON, "finish"])
-    assert list(tools_for(agent("worker"))) == sorted([*COMMON, "publish"])
-    assert list(tools_for(agent("poet"))) == sorted([*COMMON, "publish"])
+    assert list(tools_for(agent("coordinator"))) == sorted([*COMMON, *LEADING])
+    assert list(tools_for(agent("worker"))) == sorted([*COMMON, *WORKING])
+    assert list(tools_for(agent("poet"))) == sorted([*COMMON, *WORKING])
 
 
 def test_tools_can_be_narrowed_but_the_way_to_hand_in_stays() -> None:
@@ -146,7 +149,7 @@ def test_tools_can_be_narrowed_but_the_way_to_hand_in_stays() -> None:
 
 
 def test_tools_of_your_own_are_added_for_everyone_or_by_name() -> None:
-    assert list(tools_for(agent("worker"), [look])) == sorted([*COMMON, "look", "publish"])
+    assert list(tools_for(agent("worker"), [look])) == sorted([*COMMON, *WORKING, "look"])
     assert tools_for(agent("worker", "look"), [look])["look"] is look
     assert list(tools_for(agent("worker", "bash"), [look])) == ["bash", "publish"]
 

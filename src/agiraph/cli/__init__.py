@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from agiraph.cli.agents import agents, thread
 from agiraph.cli.cost import cost
 from agiraph.cli.database import db
 from agiraph.cli.export import export
@@ -23,7 +24,7 @@ def agiraph() -> None:
     """
 
 
-for command in (run, teams, board, inbox, answer, cost, export, db):
+for command in (run, teams, board, agents, thread, inbox, answer, cost, export, db):
     agiraph.add_command(command)
 
 

@@ -39,6 +39,8 @@ class Progress:
     doing: str = "starting"
     failure: str = ""
     """What went wrong last; it is told once."""
+    _names: dict[str, str] = field(default_factory=dict[str, str])
+    """Agents and nodes by their ids, for saying who does what."""
     _live: Live | None = field(default=None)
 
     def __enter__(self) -> "Progress":
@@ -78,6 +80,12 @@ class Progress:
         if self._live is not None:
             self._live.update(self._now())
 
+    def _who(self, agent_id: str) -> str:
+        """Who it is, where there is more than one."""
+        name = self._names.get(agent_id, "")
+        alone = sum(key.startswith("agent_") for key in self._names) < 2
+        return "" if alone or not name else f"[b]{shown(name)}[/] "
+
     def _fail(self, why: str) -> None:
         """Whole, however long: what to do about it stands at its end."""
         self.failure = why
@@ -91,22 +99,50 @@ class Progress:
                 self.tokens += data["tokens"]
                 self.usd += data["usd"] or 0.0
                 self.unpriced = self.unpriced or data["usd"] is None
+                who = self._who(data["agent_id"])
                 if data["text"].strip():
-                    self.console.print(f"[cyan]●[/] {shown(_short(data['text']))}")
+                    self.console.print(f"[cyan]●[/] {who}{shown(_short(data['text']))}")
                 for call in data["calls"]:
-                    self.console.print(
-                        f"  [dim]→[/] {call['name']} [dim]{shown(_subject(call['arguments']))}[/]"
-                    )
+                    subject = shown(_subject(call["arguments"]))
+                    self.console.print(f"  [dim]→[/] {who}{call['name']} [dim]{subject}[/]")
                     self._do(f"{call['name']} {_subject(call['arguments'])}")
             case "tool.result":
                 mark = "[red]✗[/]" if data["failed"] else "[green]✓[/]"
-                self.console.print(f"  {mark} [dim]{shown(_short(data['text']))}[/]")
+                who = self._who(self._names.get(data["node_id"], ""))
+                self.console.print(f"  {mark} {who}[dim]{shown(_short(data['text']))}[/]")
                 self._do("thinking")
-            case "node.started" if data["attempt"] > 1:
-                self.console.print(f"[yellow]↻[/] attempt {data['attempt']}: going on where it was")
+            case "agent.hired":
+                self._names[data["agent_id"]] = data["name"]
+                if data["role"] != "coordinator":
+                    kind = f"{data['role']}, {data['model']}"
+                    self.console.print(f"[blue]+[/] {shown(data['name'])} joins ({shown(kind)})")
+            case "node.created" if data["parent_id"] is not None:
+                self._names[data["node_id"]] = data["title"]
+                self.console.print(
+                    f"[blue]◇[/] new work: {shown(data['title'] or data['node_id'])}"
+                )
+            case "node.started":
+                self._names[data["node_id"]] = data["agent_id"]
+                if data["attempt"] > 1:
+                    again = f"attempt {data['attempt']}: going on where it was"
+                    self.console.print(f"[yellow]↻[/] {again}")
             case "node.waiting":
-                self.console.print(f"[yellow]…[/] {shown(_line(data['reason']))}")
+                who = self._who(self._names.get(data["node_id"], ""))
+                self.console.print(f"[yellow]…[/] {who}{shown(_line(data['reason']))}")
                 self._do(data["reason"])
+            case "stage.started":
+                self.console.print(f"[blue]▷[/] stage {shown(data['name'])} begins")
+            case "stage.ended":
+                how = data["status"].replace("_", " ")
+                self.console.print(f"[blue]▣[/] stage {shown(data['name'])}: {how}")
+            case "stage.reconvened":
+                self.console.print(f"[blue]▣[/] {shown(_short(data['assessment']))}")
+            case "node.stalled":
+                who = self._who(data["agent_id"]) or "the worker "
+                self.console.print(f"[yellow]![/] {who}nothing has come for a while")
+            case "node.output":
+                who = self._who(self._names.get(data["node_id"], ""))
+                self.console.print(f"  [dim]│[/] {who}[dim]{shown(_short(data['text']))}[/]")
             case "node.checkpoint":
                 self.console.print(f"[cyan]▸[/] {shown(_short(data['summary']))}")
             case "message.sent" if data["recipient"] == "human" and data["kind"] == "message":
