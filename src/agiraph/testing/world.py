@@ -1,5 +1,6 @@
 """World: a whole runtime in a folder of its own, with scripted models and a clock you turn."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
+from agiraph.runtime.command_line import Command
 from agiraph.services import journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, threads
@@ -34,6 +36,7 @@ class World:
         keys: Keys | None = None,
         prices: Prices | None = None,
         tools: tuple[Tool, ...] = (),
+        commands: Mapping[str, Command] | None = None,
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
@@ -41,6 +44,7 @@ class World:
         self._keys = keys or Keys()
         self._prices = prices
         self._tools = tools
+        self._commands = commands
         self._models: dict[str, Model] = {}
         self.runtime: Runtime
 
@@ -61,6 +65,7 @@ class World:
             clock=self.clock,
             tools=self._tools,
             prices=self._prices,
+            commands=self._commands,
             own_models={"scripted": self._scripted},
         )
         await self.runtime.start()

@@ -1,0 +1,319 @@
+"""A program as a teammate: what counts as its result, what it sees, and what it cannot break."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agiraph import config, hidden
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.home import node_folder
+from agiraph.runtime import command_line
+from agiraph.runtime.command_line import LONGEST_RESULT, Command
+from agiraph.services import endings, stalls
+from agiraph.testing import World
+from tests.runtime.programs import (
+    Gate,
+    context_of,
+    done,
+    events_of,
+    folder_of,
+    given,
+    said_by,
+)
+from tests.runtime.waiting import until
+
+HANDS_IN = "echo 'It is done.' > _result.md"
+CANARY = "sk-canary-0123456789"
+
+
+def ending(node: WorkNode) -> tuple[NodeStatus, StopReason | None, str | None, str | None]:
+    return node.status, node.stop_reason, node.result, node.doubts
+
+
+COMPLETED = (NodeStatus.COMPLETED, StopReason.PUBLISHED, "It is done.", None)
+
+
+# ---- what counts ----------------------------------------------------------------------------
+
+
+async def test_a_program_finds_its_task_and_hands_in(world: World) -> None:
+    node = await done(world, f"grep -c 'Do it.' _task.md > seen.txt; {HANDS_IN}")
+
+    assert ending(node) == COMPLETED
+    assert world.published(node) == {"_result.md": "It is done.\n", "seen.txt": "1\n"}
+    beside = {path.name for path in folder_of(world, node).iterdir() if path.is_file()}
+    assert beside >= {"_task.md", "_context.json", "_inbox.md", "_outbox.md"}
+    [result] = await world.inbox()
+    assert (result.kind, result.text, result.node_id) == ("result", "It is done.", node.id)
+
+
+async def test_a_program_is_told_what_it_is_a_part_of(world: World) -> None:
+    lines = ("`a.txt` is there",)
+    node = await done(world, f"touch a.txt; {HANDS_IN}", acceptance=lines, refs={"x": "nodes/y"})
+
+    assert ending(node) == COMPLETED
+    assert context_of(world, node) == {
+        "team": {"id": node.team_id, "goal": "Have it done"},
+        "agent": "tool",
+        "node": node.id,
+        "attempt": 1,
+        "acceptance": list(lines),
+        "refs": {"x": str(world.path / "teams" / node.team_id / "nodes" / "y")},
+        "earlier": [],
+    }
+
+
+async def test_an_exit_code_of_zero_is_no_result(world: World) -> None:
+    node = await done(world, "seq 1 1000; echo 'All is well.'")
+
+    [told] = await world.inbox()
+    assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
+    assert told.text.startswith("The command ended without writing _result.md [exited, exit code 0")
+    assert told.text.endswith("999\n1000\nAll is well.")
+    assert "\n700\n" not in told.text
+
+
+async def test_a_result_counts_with_doubts_when_the_exit_code_says_otherwise(world: World) -> None:
+    node = await done(world, f"{HANDS_IN}; exit 3")
+
+    doubts = "its command ended with exit code 3"
+    assert ending(node) == (NodeStatus.COMPLETED, StopReason.PUBLISHED, "It is done.", doubts)
+
+
+async def test_files_that_were_asked_for_and_are_missing_are_doubts(world: World) -> None:
+    node = await done(world, HANDS_IN, acceptance=("`a.txt` holds it", "it is quick"))
+
+    assert node.doubts == "'a.txt' is not in scratch/, but '`a.txt` holds it' asks for it"
+
+
+async def test_files_that_cannot_be_published_are_doubts(
+    home: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_folder, "MOST_FILES", 5)
+    node = await done(home, f"touch 1 2 3 4 5; {HANDS_IN}")
+
+    assert (node.status, node.result, node.manifest) == (NodeStatus.COMPLETED, "It is done.", {})
+    assert (node.doubts or "").startswith("its files could not be published: There are more than 5")
+
+
+async def test_a_command_that_cannot_be_run_fails_with_its_reason(world: World) -> None:
+    node = await done(world, "./no-such-program --now")
+
+    [told] = await world.inbox()
+    assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
+    assert "exit code 127" in told.text
+    assert "no-such-program" in told.text
+
+
+async def test_a_failed_program_can_be_given_another_try(world: World) -> None:
+    """It finds what it left; how the first try ended no longer counts."""
+    command = f"echo try >> tries.txt; [ $(wc -l < tries.txt) = 2 ] && {HANDS_IN}"
+    failed = await done(world, command)
+    await world.store.write(endings.retry, failed.id)
+    await world.settle()
+
+    node = await world.node(failed.id)
+    assert (failed.status, ending(node)) == (NodeStatus.FAILED, COMPLETED)
+    assert world.published(node)["tries.txt"] == "try\ntry\n"
+    assert context_of(world, node)["attempt"] == 2
+
+
+# ---- while it runs --------------------------------------------------------------------------
+
+
+async def test_what_it_prints_can_be_followed(world: World, tmp_path: Path) -> None:
+    gate = Gate.at(tmp_path / "gate")
+    node = await given(world, f"echo first; cat {gate}; echo second >&2; {HANDS_IN}")
+
+    async def is_told() -> bool:
+        told = await events_of(world, node, "node.output")
+        return [e["text"] for e in told] == ["first\n"]
+
+    await until(world, is_told)
+    await gate.say("go on")
+    await world.settle()
+
+    told = await events_of(world, node, "node.output")
+    assert "".join(e["text"] for e in told) == "first\ngo on\nsecond\n"
+    assert sum(e["bytes"] for e in told) == len("first\ngo on\nsecond\n")
+    [run] = await events_of(world, node, "tool.result")
+    assert run["text"] == "[exited, exit code 0, 0 s]\nfirst\ngo on\nsecond"
+
+
+async def test_one_that_has_handed_in_and_does_not_end_is_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_line, "LINGER_SECONDS", 0.5)
+    node = await done(world, f"{HANDS_IN}; exec sleep 1000")
+
+    assert ending(node) == COMPLETED
+
+
+async def test_an_empty_result_is_one_that_is_still_being_written(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_line, "LINGER_SECONDS", 0.25)
+    gate = Gate.at(tmp_path / "gate")
+    node = await given(world, f"touch _result.md; cat {gate}; cat {gate}; cat {gate}; {HANDS_IN}")
+
+    async def is_told(word: str) -> bool:
+        return word in str(await events_of(world, node, "node.output"))
+
+    for word in ("one", "two", "three"):  # after each it is looked at
+        await gate.say(word)
+        await until(world, lambda word=word: is_told(word))
+    await world.settle()
+    assert ending(await world.node(node.id)) == COMPLETED
+
+
+async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "AFTER_SECONDS", 0.5)
+    gate = Gate.at(tmp_path / "gate")
+    node = await given(world, f"cat {gate}; cat {gate} > /dev/null; {HANDS_IN}")
+
+    async def is_stalled() -> bool:
+        return (await world.node(node.id)).stalled_at is not None
+
+    async def goes_on() -> bool:
+        return not await is_stalled()
+
+    await until(world, is_stalled)
+    [notice] = await events_of(world, node, "message.sent")
+    assert (notice["recipient"], notice["kind"]) == (HUMAN, "notice")
+    assert notice["text"].startswith(f"tool is at Do it ({node.id}), but nothing has come of it")
+    await gate.say("something")
+    await until(world, goes_on)
+    await gate.say("the end")
+    await world.settle()
+    assert ending(await world.node(node.id)) == COMPLETED
+
+
+# ---- what it sees of the environment --------------------------------------------------------
+
+
+async def test_keys_are_not_for_programs_unless_their_table_names_them(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("GIVEN_TOKEN", "for-the-program")
+    written = f"""
+    [commands.agent]
+    command = "env > env.txt; {HANDS_IN}"
+    environment = ["GIVEN_TOKEN", "NOT_SET"]
+    """
+    (tmp_path / config.FILE).write_text(written)
+    named = config.load({**os.environ, "AGIRAPH_HOME": str(tmp_path)}).commands
+    async with World(tmp_path / "home", database_url=database_url, commands=named) as world:
+        by_name = await done(world, "agent")
+        by_hand = await done(world, f"env > env.txt; {HANDS_IN}")
+        seen = [dict(line.split("=", 1) for line in world.published(node)["env.txt"].splitlines())
+                for node in (by_name, by_hand)]  # fmt: skip
+
+    assert [env.get("GIVEN_TOKEN") for env in seen] == ["for-the-program", None]
+    assert seen[0]["HOME"] == str(folder_of(world, by_name))
+    assert not {"OPENAI_API_KEY", "NOT_SET", "AGIRAPH_HOME"} & (seen[0].keys() | seen[1].keys())
+    assert CANARY not in str(seen)
+
+
+async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden, "_values", {})
+    monkeypatch.setattr(hidden, "_needles", [])
+    hidden.keep({"AGENT_TOKEN": CANARY})
+    says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
+    agent = Command(command=says_it, environment={"T": CANARY})
+    async with World(tmp_path / "h", database_url=database_url, commands={"a": agent}) as world:
+        node = await done(world, "a")
+        rows = str([node, await world.turns(node.id), await world.events(node.team_id),
+                    await world.inbox()])  # fmt: skip
+        said = await said_by(world, node, to=HUMAN)
+
+    assert (node.result, said) == ("It is [hidden].", ["[hidden]"])
+    assert CANARY not in rows
+
+
+# ---- what it cannot break -------------------------------------------------------------------
+
+
+async def test_output_that_is_no_text_is_kept_as_far_as_it_is(world: World) -> None:
+    node = await done(world, rf"printf 'a\0b\377c\n'; {HANDS_IN}")
+
+    [told] = await events_of(world, node, "node.output")
+    assert ending(node) == COMPLETED
+    assert (told["text"], told["bytes"]) == ("a�b�c\n", 6)
+
+
+async def test_five_megabytes_of_output_leave_little_behind(world: World) -> None:
+    node = await done(world, f"head -c 5000000 /dev/zero | tr '\\0' x; {HANDS_IN}")
+
+    told = await events_of(world, node, "node.output")
+    [run] = [turn for turn in await world.turns(node.id) if turn.role == "tool"]
+    assert ending(node) == COMPLETED
+    assert max(len(e["text"]) for e in told) <= command_line.OUTPUT_SHOWN
+    assert len(run.text) < 20_000
+
+
+async def test_a_result_that_is_no_text_or_too_long_is_cut_and_mended(world: World) -> None:
+    odd = await done(world, r"printf 'a\0b\377c\n' > _result.md")
+    long = await done(world, "head -c 5000000 /dev/zero | tr '\\0' x > _result.md")
+
+    assert (odd.status, odd.result) == (NodeStatus.COMPLETED, "a�b�c")
+    assert (long.status, long.result) == (NodeStatus.COMPLETED, "x" * LONGEST_RESULT)
+
+
+@pytest.mark.parametrize(
+    "trick", ["ln -s {outside} _result.md", "mkfifo _result.md", "mkdir _result.md"]
+)
+async def test_what_is_not_a_file_is_no_result(world: World, tmp_path: Path, trick: str) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text(CANARY)
+    node = await done(world, trick.format(outside=outside))
+
+    [told] = await world.inbox()
+    assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
+    assert told.text.endswith("It printed nothing.")
+    assert CANARY not in str([await world.turns(node.id), await world.events(node.team_id)])
+
+
+@pytest.mark.parametrize("name", ["_outbox.md", "_inbox.md", "_task.md", "_context.json"])
+@pytest.mark.parametrize("trick", ["ln -s {outside} {name}", "mkfifo {name}", "mkdir {name}", ":"])
+async def test_a_file_to_talk_through_that_is_no_file_carries_nothing(
+    home: World, tmp_path: Path, trick: str, name: str
+) -> None:
+    outside, gate = tmp_path / "outside", Gate.at(tmp_path / "gate")
+    outside.write_text(f"@human: {CANARY}\n")
+    play = trick.format(outside=outside, name=name)
+    node = await given(home, f"rm {name}; {play}; echo played; cat {gate}; {HANDS_IN}")
+    assert node.assignee_id is not None
+
+    async def is_played() -> bool:
+        return bool(await events_of(home, node, "node.output"))
+
+    await until(home, is_played)
+    await home.say(node.assignee_id, "Do you hear me?", team_id=node.team_id)
+    await gate.say("go on")
+    await home.settle()
+
+    node = await home.node(node.id)
+    assert ending(node) == COMPLETED
+    assert await said_by(home, node, to=HUMAN) == []
+    assert outside.read_text() == f"@human: {CANARY}\n"
+    assert CANARY not in str([await home.turns(node.id), home.published(node)])
+
+
+async def test_a_program_that_swaps_its_folder_for_another_publishes_nothing_of_it(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "_result.md").write_text(CANARY)
+    swap = f"cd ..; mv scratch elsewhere; ln -s {tmp_path / 'outside'} scratch"
+    node = await done(world, f"{HANDS_IN}; {swap}")
+
+    assert CANARY not in str([node, await world.turns(node.id), world.published(node)])
+    assert (node.status, node.manifest) == (NodeStatus.COMPLETED, {})
+    assert (node.doubts or "").startswith("its files could not be published: ")
