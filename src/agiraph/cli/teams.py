@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from agiraph.cli.session import as_json, command, opened, shown
+from agiraph.services import notices, people
 from agiraph.store import nodes
 from agiraph.store import teams as rows
 
@@ -35,15 +36,18 @@ async def board(team: str, json_: bool) -> None:
     async with opened() as (_, store):
         found = await store.read(rows.find, team)
         work = await store.read(nodes.board, found.id)
+        roster = await store.read(people.roster, found.id, all=True)
     if json_:
         return click.echo(as_json(work))
+    names: dict[str | None, str] = {m.agent.id: m.agent.name for m in roster}
     identity = Column("node", no_wrap=True)
-    table = Table(identity, "title", "status", "waiting for", "result", box=None)
+    table = Table(identity, "title", "who", "status", "waiting for", "result", box=None)
     for node in work:
         result = (node.result or "").splitlines()[:1]
         table.add_row(
             node.id,
-            shown(node.title),
+            "  " * node.depth + shown(notices.title_of(node)),
+            shown(names.get(node.assignee_id, "")),
             node.status if node.stop_reason is None else f"{node.status} ({node.stop_reason})",
             shown(node.waiting_reason or ""),
             shown(result[0][:80]) if result else "",

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import Refused
+from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
-from agiraph.domain.work import StopReason
+from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services import journal
+from agiraph.services import board, journal, notices
 from agiraph.services.journal import Notice
+from agiraph.store import messages, nodes, stages
+from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
@@ -64,7 +67,8 @@ class Compaction:
         return True
 
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
-        state = await asyncio.to_thread(_state, ctx)
+        around = await ctx.store.read(_around, ctx.node)
+        state = "\n\n".join([await asyncio.to_thread(_state, ctx), *around])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)
         ref = f"summary:{number}"
         ctx.heard(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
@@ -95,6 +99,29 @@ def digest(transcript: Transcript, window: int) -> str:
     while lines and sum(map(len, lines)) > room:
         lines.pop(0)
     return "\n".join(lines)
+
+
+def _around(tx: Tx, node: WorkNode) -> list[str]:
+    """What was given away, what is waited for together, and what a person was asked."""
+    lines: list[str] = []
+    given = [
+        f"- {notices.title_of(child)} ({child.id}): {child.status}"
+        + ("" if child.assignee_id is None else f", {board.name_of(tx, child.assignee_id)}")
+        for child in nodes.children(tx, node.id)
+    ]
+    if given:
+        lines.append("Tasks you have given away:\n" + "\n".join(given))
+    together = [f"- {stage.name}: {stage.status}" for stage in stages.of_node(tx, node.id)]
+    if together:
+        lines.append("Your stages:\n" + "\n".join(together))
+    asked = [
+        f"- {question.text[:DIGEST]} ({'answered' if question.answered_at else 'open'})"
+        for question in messages.of_node(tx, node.id)
+        if question.kind in NEEDS_ANSWER
+    ]
+    if asked:
+        lines.append("What you asked the human:\n" + "\n".join(asked))
+    return lines
 
 
 def _state(ctx: RunContext) -> str:
