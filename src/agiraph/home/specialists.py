@@ -6,6 +6,7 @@ prompt. The agent files of Claude Code load as they are: their tools are known h
 
 import logging
 import re
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
 from typing import Any, cast
 
@@ -20,7 +21,11 @@ log = logging.getLogger("agiraph.specialists")
 LONGEST = 64 * 1024
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_LINE = re.compile(r"([A-Za-z_-]+):[ \t]*(.*)")
+_ENTRIES = re.compile(
+    r"^(?=(?:name|description|tools|model|color|examples|when_not_to_use):)", re.MULTILINE
+)
+_TAKEN = frozenset({"coordinator", "worker", "human", "system", "everyone", "new", "cli"})
+"""What means something else where a specialist's name can stand."""
 
 _OTHER_NAMES = {
     "Read": ("read_file",),
@@ -34,36 +39,46 @@ _OTHER_NAMES = {
     "WebSearch": ("web_search",),
     "WebFetch": ("web_fetch",),
     "Task": ("assign_task", "task_output"),
+    "Agent": ("assign_task", "task_output"),
+    "*": (),
 }
 """What others call tools, and which of ours do the same."""
 
 
 def specialists(home: Home | None = None) -> dict[str, Specialist]:
     """Everyone who can be hired, by name. A file that cannot be read is left out and logged."""
-    found: dict[str, Specialist] = {}
     ours = files("agiraph") / "specialists"
-    texts = {f.name: f.read_text() for f in ours.iterdir() if f.name.endswith(".md")}
-    for source, written in (("agiraph", texts), ("home", {} if home is None else _of_home(home))):
-        for name, text in sorted(written.items()):
-            try:
-                specialist = parse(text, name.removesuffix(".md"))
-            except Refused as error:
-                log.warning("agents/%s (%s) is left out: %s", name, source, error)
-                continue
-            found[specialist.name] = specialist
-    return dict(sorted(found.items()))
+    names = [file.name for file in ours.iterdir()]
+    found = [*_read("agiraph", names, lambda name: ours.joinpath(name).read_bytes())]
+    if home is not None and home.folder.exists("agents"):
+        found += _of_home(home)
+    return {s.name: s for s in sorted(found, key=lambda s: s.name)}  # of two the home's comes last
 
 
-def _of_home(home: Home) -> dict[str, str]:
-    if not home.folder.exists("agents"):
-        return {}
-    with home.folder.sub("agents") as folder:
-        names = [e.name for e in folder.list() if e.kind == "file" and e.name.endswith(".md")]
-        return {n: folder.read(n, limit=LONGEST).decode(errors="replace") for n in names}
+def _of_home(home: Home) -> list[Specialist]:
+    try:
+        with home.folder.sub("agents") as folder:
+            names = [entry.name for entry in folder.list() if entry.kind == "file"]
+            return [*_read("home", names, lambda name: folder.read(name, limit=LONGEST + 1))]
+    except Refused as error:
+        log.warning("agents/ (home) is left out: %s", error)
+        return []
+
+
+def _read(source: str, names: Iterable[str], read: Callable[[str], bytes]) -> Iterator[Specialist]:
+    for name in sorted(names):
+        if not name.endswith(".md"):
+            continue
+        try:
+            yield parse(read(name).decode(errors="replace"), name.removesuffix(".md"))
+        except Refused as error:
+            log.warning("agents/%s (%s) is left out: %s", name, source, error)
 
 
 def parse(text: str, file_name: str) -> Specialist:
     """One file, or `Refused` with what is missing."""
+    if len(text.encode()) > LONGEST:
+        raise Refused(f"it is longer than {LONGEST:,} bytes.")
     match = _FRONT.match(text)
     if match is None:
         raise Refused("it does not begin with front matter between two lines of ---.")
@@ -71,6 +86,8 @@ def parse(text: str, file_name: str) -> Specialist:
     name = str(about.get("name") or file_name).strip().lower()
     if not _NAME.fullmatch(name):
         raise Refused(f"its name {name!r} is not made of small letters, digits, - and _.")
+    if name in _TAKEN:
+        raise Refused(f"the name {name!r} means something else here; choose another.")
     description = str(about.get("description") or "").strip()
     if not description:
         raise Refused("it has no description: say when to use it.")
@@ -87,22 +104,22 @@ def parse(text: str, file_name: str) -> Specialist:
 
 
 def _front_matter(text: str) -> dict[str, Any]:
-    """YAML; or, where a description has colons in it as many have, line by line."""
+    """YAML; or, where a description has colons in it as many have, entry by entry."""
+    if (whole := _yaml(text)) is not None:
+        return whole
+    about: dict[str, Any] = {}
+    for entry in _ENTRIES.split(text):
+        key, _, value = entry.partition(":")
+        about |= _yaml(entry) or {key: value.strip().replace("\\n", "\n")}
+    return about
+
+
+def _yaml(text: str) -> dict[str, Any] | None:
     try:
         read = yaml.safe_load(text)
-        if isinstance(read, dict):
-            return cast(dict[str, Any], read)
-    except yaml.YAMLError:
-        pass
-    lines: dict[str, Any] = {}
-    key = ""
-    for line in text.splitlines():
-        if found := _LINE.fullmatch(line):
-            key = found[1]
-            lines[key] = found[2].replace("\\n", "\n")
-        elif key:
-            lines[key] += "\n" + line
-    return lines
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that is none
+        return None
+    return cast(dict[str, Any], read) if isinstance(read, dict) else None
 
 
 def _listed(value: Any, *, by: str | None) -> list[Any]:

@@ -37,7 +37,7 @@ class Breaker:
     """How long the thread was when repeats were last counted, and how many there were."""
 
     def notices(self, transcript: Transcript) -> list[Notice]:
-        last = transcript.last_reply
+        last = next(_replies(transcript), None)
         if last is None:
             return []
         if not last.calls:

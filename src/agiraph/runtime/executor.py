@@ -75,6 +75,10 @@ class Executor:
     """Commands that work as teammates, by the names they are hired under."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
 
+    @property
+    def _known_tools(self) -> frozenset[str]:
+        return frozenset(BUILT_IN) | {tool.name for tool in self.extra_tools}
+
     async def run(self, lease: Lease) -> Outcome:
         seat = await self.store.write(_seat, lease)
         if seat.agent.kind == "cli":
@@ -98,7 +102,7 @@ class Executor:
             return {}  # a single inference
         tools = dict(tools_for(seat.agent, self.extra_tools))
         if (assign := tools.get("assign_task")) is not None:
-            tools["assign_task"] = described(assign, self.specialists, frozenset(BUILT_IN))
+            tools["assign_task"] = described(assign, self.specialists, self._known_tools)
         return tools
 
     async def _sit_down(self, lease: Lease, seat: _Seat, tools: Mapping[str, Tool]) -> RunContext:
@@ -123,7 +127,7 @@ class Executor:
             paid_from=seat.paid_from,
             specialists=self.specialists,
             check_model=self.models.resolve,
-            known_tools=frozenset(BUILT_IN) | {tool.name for tool in self.extra_tools},
+            known_tools=self._known_tools,
         )
         turns = seat.turns
         if not turns:

@@ -129,10 +129,7 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     )
     thread = threads.of_node(tx, node.id)
     if thread is not None:
-        THREADS.update(tx, thread.id, closed_at=None)
-        page = threads.page(tx, thread.id)
-        ref = f"{AGAIN}{node.attempt}"
-        threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=TRY_AGAIN)
+        leases.reopen(tx, thread.id, node, ref=f"{AGAIN}{node.attempt}", text=TRY_AGAIN)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, "team.resumed")

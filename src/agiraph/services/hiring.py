@@ -34,21 +34,21 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
     """The agent at this address; hired on the spot, if that is what it asks for."""
     address = address.strip()
     kind, colon, rest = address.partition(":")
-    if colon and kind == "new":
+    if colon and kind.lower() == "new":
         return _new(tx, hirer, rest)
-    if colon and kind == "cli":
+    if colon and kind.lower() == "cli":
         return cli_agent(tx, hirer, rest)
+    specialist = hirer.specialists.get(address.lower())
     try:
         agent = teams.by_name(tx, hirer.agent.team_id, address)
     except NotFound as unknown:
-        specialist = hirer.specialists.get(address.lower())
         if specialist is None:
             raise _unknown(tx, hirer, address, unknown) from unknown
         return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     if agent.id == hirer.agent.id:
         raise Refused("That is you. Do it yourself, or give it to somebody else.")
-    if agent.role in hirer.specialists and agent.name.lower() != address.lower():
-        return _specialist(tx, hirer, hirer.specialists[agent.role], agent.model)
+    if specialist is not None and agent.role == specialist.name:  # the kind, not this very one
+        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     return agent
 
 

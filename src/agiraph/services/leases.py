@@ -1,6 +1,9 @@
-"""Lease: opening a thread for a node, paying for calls that were lost, ending a run."""
+"""Lease: opening a thread for a node and opening it again, paying for lost calls, ending a run."""
 
-from agiraph.domain.chat import THINKING, Lease, Thread
+from typing import Any
+
+from agiraph.domain.chat import THINKING, Lease, Thread, Transcript
+from agiraph.domain.errors import Refused
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.people import Agent
 from agiraph.domain.work import Usage, WorkNode
@@ -8,6 +11,11 @@ from agiraph.store import spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
+
+CUT_OFF = (
+    "The work ended before this call was answered. It may or may not have happened. Find out "
+    "before you make it again."
+)
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
@@ -25,6 +33,19 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
     NODES.update(tx, node.id, thread_id=thread.id)
     tx.emit(node.team_id, "thread.opened", thread_id=thread.id, node_id=node.id, agent_id=agent.id)
     return thread
+
+
+def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) -> None:
+    """Go on in a thread that was closed, with these words; no call is left open before them."""
+    current = THREADS.get(tx, thread_id, lock=True).node_id
+    if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
+        raise Refused(f"{current} already goes on in that thread; wait for it.")
+    page = threads.page(tx, thread_id)
+    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
+    for call in Transcript(threads.turns(tx, thread_id)).open_calls():
+        page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
+    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text)
+    THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 
 def charge_lost(tx: Tx, lease: Lease) -> None:

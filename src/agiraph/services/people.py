@@ -96,7 +96,7 @@ def make_room(tx: Tx, team_id: TeamId) -> None:
 
 def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
     """A name nobody on the team ever had: the stem, or the stem with a number."""
-    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-.")[:32] or "worker"
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
     taken = teams.names(tx, team_id) | RESERVED
     if stem.lower() not in taken:
         return stem
@@ -156,11 +156,12 @@ def member(tx: Tx, agent: Agent) -> Member:
 
 
 def of_thread(tx: Tx, thread_id: str) -> Member:
-    """Whose thread this is."""
+    """Whose thread this is, with the node it was last worked on for."""
     thread = threads.THREADS.find(tx, thread_id)
     if thread is None:
         raise NotFound("thread", thread_id, known="`agiraph agents` lists agents and threads.")
-    return member(tx, AGENTS.get(tx, thread.agent_id))
+    node = None if thread.node_id is None else nodes.NODES.get(tx, thread.node_id)
+    return member(tx, AGENTS.get(tx, thread.agent_id))._replace(node=node, thread=thread)
 
 
 def _doing(tx: Tx, agent: Agent, current: list[WorkNode]) -> Doing:

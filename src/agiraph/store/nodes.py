@@ -97,15 +97,16 @@ def last_of(tx: Tx, agent_id: AgentId) -> WorkNode | None:
 
 def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
     """The node of that id, or of the id's tail, on this team's board."""
-    node = NODES.find(tx, identity)
+    wanted = identity.strip()
+    node = NODES.find(tx, wanted)
     if node is not None and node.team_id == team_id:
         return node
-    tail = NODES.select(
-        tx, "team_id = :team and id like :tail order by id limit 2", team=team_id,
-        tail=f"%{identity.replace('%', '').replace('_', '')}",
-    ) if len(identity) >= 4 else []  # fmt: skip
-    if len(tail) == 1:
-        return tail[0]
+    tail = wanted.replace("%", "").replace("_", "")
+    if len(tail) >= 4:
+        where = "team_id = :team and id like :tail order by id limit 2"
+        found = NODES.select(tx, where, team=team_id, tail=f"%{tail}")
+        if len(found) == 1:
+            return found[0]
     raise NotFound("node", identity, known="check_board lists them with their ids.")
 
 

@@ -6,16 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.domain.chat import ThreadId
+from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.people import Agent, Specialist
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, hiring, notices, people, spending, waiting
+from agiraph.services import board, hiring, leases, notices, people, spending, waiting
 from agiraph.services.hiring import Hirer
-from agiraph.store import nodes, teams, threads
+from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
-from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.context import RunContext
@@ -77,7 +76,7 @@ def assign_task(
             f"{worker.name} works on it in the background as {node.id}. "
             f'Fetch the result with task_output("{node.id}").'
         )
-    return Pending(f"node:{node.id}", f"{worker.name}: {description}")
+    return Pending(f"node:{node.id}", f"{worker.name}: {description} ({node.id})")
 
 
 def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
@@ -114,17 +113,9 @@ def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
     """Let a new node go on in the thread of an earlier one, with its own words at the end."""
     assert earlier.thread_id is not None
     thread_id = ThreadId(earlier.thread_id)
-    current = THREADS.get(tx, thread_id).node_id
-    if current != earlier.id and current is not None:
-        busy = NODES.get(tx, current)
-        if not busy.status.is_final:
-            raise Refused(f"{busy.id} already goes on from {earlier.id}; wait for it.")
     NODES.update(tx, node.id, thread_id=thread_id)
-    THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
-    page = threads.page(tx, thread_id)
-    giver = board.name_of(tx, node.creator_id)
-    text = notices.assignment(node, giver=giver)
-    threads.append(tx, page, node_id=node.id, role="user", ref=f"again:{node.id}", text=text)
+    text = notices.assignment(node, giver=board.name_of(tx, node.creator_id))
+    leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
 @tool(
@@ -186,8 +177,9 @@ def described(assign: Tool, specialists: Mapping[str, Specialist], known: frozen
     """`assign_task` with everyone in its description who can be given a task by name."""
     lines = [assign.spec.description, "", "Specialists:"]
     for name, specialist in specialists.items():
-        tools = [tool for tool in specialist.tools if tool in known] or ["all that a worker has"]
-        lines.append(f"- {name}: {specialist.description} (Tools: {', '.join(tools)})")
+        tools = ", ".join(tool for tool in specialist.tools if tool in known) or "none of its own"
+        shown = tools if specialist.tools else "all that a worker has"
+        lines.append(f"- {name}: {specialist.description} (Tools: {shown})")
         if specialist.when_not_to_use:
             lines.append(f"  Not when: {specialist.when_not_to_use}")
         lines += [f"  <example>{example}</example>" for example in specialist.examples]

@@ -1,0 +1,736 @@
+"""A task for `new:provider/model` makes an agent: its thread, its tools, its notices, its end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from agiraph.domain.chat import Thread
+from agiraph.domain.errors import Misconfigured, NotFound, Refused
+from agiraph.domain.ids import HUMAN, AgentId, TeamId, ThreadId, new_id
+from agiraph.domain.people import Agent, Limits, Specialist
+from agiraph.domain.work import NodeStatus
+from agiraph.home.specialists import specialists
+from agiraph.providers.base import Request
+from agiraph.services import board, hiring, mail, notices, people
+from agiraph.services.hiring import Hirer
+from agiraph.services.teams import Founded
+from agiraph.store import messages, teams, threads
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+from agiraph.testing import Call, Says, World, call, says
+from tests.tools.made import made, refused
+
+DONE = says(call("finish", summary="done"))
+ASK = says(call("ask_human", question="Which?"))
+WORK = says(call("write_file", path="n.md", content="3"))
+S = NodeStatus
+
+
+def give(agent: str = "new:scripted/bob", task: str = "Count the files", **more: object) -> Call:
+    return call("assign_task", agent=agent, task=task, description="Count files", **more)
+
+
+def in_background(agent: str = "new:scripted/bob", task: str = "Count the files") -> Call:
+    return give(agent, task, run_in_background=True)
+
+
+def hirer(founded: Founded, known: Mapping[str, Specialist] | None = None) -> Hirer:
+    def check(name: str) -> None:
+        if name.startswith("nobody/"):
+            raise Misconfigured("'nobody' is not a provider.")
+
+    thread = ThreadId("t_lead")
+    return Hirer(founded.coordinator, thread, specialists() if known is None else known, check)
+
+
+async def waiting_team(world: World) -> Founded:
+    """A team whose coordinator has nothing to do yet."""
+    world.script("ada")
+    return await world.found("Count", start=False)
+
+
+async def everyone(world: World, team_id: TeamId) -> list[people.Member]:
+    return await world.store.read(people.roster, team_id, all=True)
+
+
+async def only(world: World, team_id: TeamId, name: str) -> people.Member:
+    [found] = [m for m in await everyone(world, team_id) if m.agent.name == name]
+    return found
+
+
+async def answered(world: World, question_from: str, founded: Founded) -> None:
+    """Answer what this agent asks, and let everything run that can."""
+    asked = await world.questions(founded.team.id)
+    [question] = [q for q in asked if q.sender == question_from]
+    await world.answer(question, "This one.")
+    await world.settle()
+
+
+# Phase 1.1: new:provider/model parsing, invalid format rejection, agent creation triggered.
+
+
+@pytest.mark.parametrize(
+    ("address", "name", "model", "role"),
+    [
+        ("new:scripted/bob", "bob", "scripted/bob", "worker"),
+        ("  new:scripted/bob ", "bob", "scripted/bob", "worker"),
+        ("New:scripted/bob", "bob", "scripted/bob", "worker"),
+        ("new: scripted/bob", "bob", "scripted/bob", "worker"),
+        ("new:anthropic/claude-3-sonnet", "claude-3-sonnet", "anthropic/claude-3-sonnet", "worker"),
+        ("new:openrouter/meta/llama:free", "llama", "openrouter/meta/llama:free", "worker"),
+        ("new:ollama/qwen3:8b", "qwen3", "ollama/qwen3:8b", "worker"),
+        ("new:scripted/_odd name!", "odd-name", "scripted/_odd name!", "worker"),
+        ("new:scripted/human", "human-2", "scripted/human", "worker"),
+        ("new:scripted/" + "x" * 60, "x" * 32, "scripted/" + "x" * 60, "worker"),
+        ("new:scripted/…", "worker", "scripted/…", "worker"),
+        ("new:writer:scripted/bob", "writer", "scripted/bob", "writer"),
+        ("new:Writer: scripted/qwen3:8b", "writer", "scripted/qwen3:8b", "writer"),
+        ("writer", "writer", "scripted/ada", "writer"),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_new_provider_model_parsing(
+    world: World, address: str, name: str, model: str, role: str
+) -> None:
+    founded = await waiting_team(world)
+    made_one: Agent = await world.store.write(hiring.resolve, hirer(founded), address)
+
+    assert (made_one.name, made_one.model, made_one.role, made_one.kind, made_one.persistent) == (
+        name,
+        model,
+        role,
+        "llm",
+        False,
+    )
+    assert await world.store.read(AGENTS.get, made_one.id) == made_one
+
+
+SUCH_AS = "it takes provider/model, such as new:scripted/ada."
+KNOWN = "analyst, coder, researcher, reviewer, tester, writer"
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("new:", f"new: does not name a model: {SUCH_AS}"),
+        ("new:gpt", f"new:gpt does not name a model: {SUCH_AS}"),
+        ("new:/gpt", f"new:/gpt does not name a model: {SUCH_AS}"),
+        ("new:openai/", f"new:openai/ does not name a model: {SUCH_AS}"),
+        ("new:writer", f"new:writer does not name a model: {SUCH_AS}"),
+        ("new:writer:", f"new: does not name a model: {SUCH_AS}"),
+        ("new:poet:scripted/bob", f"There is no specialist 'poet'; there are: {KNOWN}."),
+        ("new:nobody/x", "Nobody can be hired with 'nobody/x': 'nobody' is not a provider."),
+        ("new:writer:nobody/x", "Nobody can be hired with 'nobody/x': "),
+        ("scripted/bob", "'scripted/bob' looks like a model: write new:scripted/bob to hire"),
+        ("", "Say who is to do it. Write a teammate's name, a specialist's name, new:provider/"),
+        ("poet", f"On this team: coordinator; and 'human'. Specialists: {KNOWN}. Write a"),
+        ("human", "There is no teammate 'human'."),
+        ("cli:", "cli: names no command; write cli:command, such as cli:./agent.sh."),
+        ("cli:'./a", "cli:'./a cannot be read as a command: No closing quotation."),
+        ("coordinator", "That is you. Do it yourself, or give it to somebody else."),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_invalid_format_is_rejected_with_what_to_write(
+    world: World, address: str, said: str
+) -> None:
+    founded = await waiting_team(world)
+    with pytest.raises(Refused) as refusal:
+        await world.store.write(hiring.resolve, hirer(founded), address)
+
+    assert said in str(refusal.value)
+    assert [m.agent for m in await everyone(world, founded.team.id)] == [founded.coordinator]
+
+
+async def test_a_rejected_address_reaches_the_model_and_nothing_is_created(world: World) -> None:
+    goal, told = await made(world, give("new:bob"), give("new:nobody/x"))
+
+    assert told[0] == refused(f"new:bob does not name a model: {SUCH_AS}")
+    assert told[1].failed
+    assert told[1].text.startswith("Nobody can be hired with 'nobody/x': 'nobody/x' is not a model")
+    assert [n.id for n in await world.board(goal.team_id)] == [goal.id]
+    assert len(await everyone(world, goal.team_id)) == 1
+
+
+@pytest.mark.parametrize("how", ["assign_task", "create_work_node", "assign_worker"])
+async def test_agent_creation_is_triggered_by_assignment(world: World, how: str) -> None:
+    task = "Count the files"
+
+    def choose(request: Request) -> Says:
+        created = list(request.transcript.spoken())[-1].text.split()[1].rstrip(".")
+        return says(call("assign_worker", node_id=created, worker_id="new:scripted/bob"))
+
+    lines: dict[str, list[Says | Callable[[Request], Says]]] = {
+        "assign_task": [says(in_background())],
+        "create_work_node": [
+            says(call("create_work_node", task=task, assigned_to="new:scripted/bob"))
+        ],
+        "assign_worker": [says(call("create_work_node", task=task)), choose],
+    }
+    world.script("ada", *lines[how], ASK, DONE)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, task_node = await world.board(founded.team.id)
+    made_one = await only(world, founded.team.id, "bob")
+    assert (task_node.assignee_id, task_node.result) == (made_one.agent.id, "Three.")
+    assert (task_node.parent_id, task_node.creator_id) == (goal.id, founded.coordinator.id)
+    assert len(bob.requests) == 2
+    hired = [e.data for e in await world.events(founded.team.id) if e.type == "agent.hired"]
+    assert [h["name"] for h in hired] == ["coordinator", "bob"]
+
+
+async def test_agents_of_one_model_get_names_of_their_own(world: World) -> None:
+    world.script("ada", says(in_background(), in_background(), in_background()), ASK)
+    world.script("bob", ASK, ASK, ASK)
+    founded = await world.found("Count")
+    await world.settle()
+
+    names = [m.agent.name for m in await everyone(world, founded.team.id)]
+    assert names == ["coordinator", "bob", "bob-2", "bob-3"]
+
+
+# Phase 1.2: thread creation, metadata storage, task notification.
+
+
+async def test_thread_creation_below_the_parent_s_thread(world: World) -> None:
+    world.script("ada", says(in_background(), in_background("new:scripted/cid")), ASK, DONE)
+    world.script("bob", says(in_background("new:scripted/dot")), ASK)
+    world.script("cid", ASK)
+    world.script("dot", ASK)
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, *tasks = await world.board(founded.team.id)
+    root = await world.thread(goal.id)
+    below: list[Thread] = [await world.thread(task.id) for task in tasks]
+    grandchild = next(t for t in below if t.agent_id == tasks[2].assignee_id)
+    child = next(t for t in below if t.node_id == tasks[0].id)
+    assert root.parent_id is None
+    assert {t.id for t in below[:2]} == {f"{root.id}.1", f"{root.id}.2"}
+    assert {t.parent_id for t in below[:2]} == {root.id}
+    assert (grandchild.id, grandchild.parent_id) == (f"{child.id}.1", child.id)
+    assert [task.depth for task in tasks] == [1, 1, 2]
+
+
+async def test_child_threads_are_persistent_and_keep_counting(world: World) -> None:
+    world.script("ada", says(give()), says(give("new:scripted/cid")), DONE)
+    world.script("bob", WORK, says(call("publish", summary="One.")))
+    world.script("cid", WORK, says(call("publish", summary="Two.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, first, second = await world.board(founded.team.id)
+    root = await world.thread(goal.id)
+    threads_below = [await world.thread(first.id), await world.thread(second.id)]
+    assert [t.id for t in threads_below] == [f"{root.id}.1", f"{root.id}.2"]
+    assert all(t.closed_at is not None for t in threads_below)
+    assert [t.role for t in await world.turns(first.id) if t.role != "intent"] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
+
+
+async def test_metadata_storage_of_a_spawned_agent(world: World) -> None:
+    world.script("ada", says(in_background("new:writer:scripted/bob")), ASK)
+    world.script("bob", ASK)
+    founded = await world.found("Count")
+    await world.settle()
+    await world.restart()
+
+    goal, task = await world.board(founded.team.id)
+    root = await world.thread(goal.id)
+    stored = (await only(world, founded.team.id, "writer")).agent
+    writer = specialists()["writer"]
+    assert stored == Agent(
+        id=stored.id,
+        team_id=founded.team.id,
+        name="writer",
+        role="writer",
+        model="scripted/bob",
+        created_at=world.clock.now(),
+        tools=writer.tools,
+        identity=writer.prompt,
+        persistent=False,
+        created_for=task.id,
+        parent_thread_id=ThreadId(root.id),
+    )
+
+
+async def test_task_notification_is_the_first_message_of_a_new_agent(world: World) -> None:
+    world.script("ada", says(give()), DONE)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, task = await world.board(founded.team.id)
+    [first] = bob.requests[0].turns
+    assert (first.role, first.text) == (
+        "user",
+        "[Task] You have been given a task.\nTitle: Count files\nFrom: coordinator\n"
+        f"Id: {task.id}\n\n--- TASK ---\nCount the files\n--- END OF TASK ---",
+    )
+    assert bob.requests[0].system.count("You are bob.") == 1
+
+
+# Phase 2: metadata CRUD, session filtering, foreign key constraints.
+
+
+async def test_metadata_crud(world: World) -> None:
+    founded = await waiting_team(world)
+    team_id = founded.team.id
+    bob: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/bob")
+    assert await world.store.read(AGENTS.get, bob.id) == bob
+
+    await world.store.write(people.promote, bob)
+    assert (await world.store.read(AGENTS.get, bob.id)) == replace(bob, persistent=True)
+
+    cid: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/cid")
+    assert await world.store.write(people.leave, cid)
+    gone = replace(cid, retired_at=world.clock.now())
+    assert await world.store.read(AGENTS.get, cid.id) == gone
+    assert [a.name for a in await world.store.read(teams.members, team_id)] == [
+        "coordinator",
+        "bob",
+    ]
+    assert not await world.store.write(people.leave, gone)
+
+
+async def test_the_current_task_of_an_agent_follows_its_work(world: World) -> None:
+    world.script("ada", says(in_background()), ASK)
+    world.script("bob", ASK, WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+    _, task = await world.board(founded.team.id)
+    at_work = await only(world, founded.team.id, "bob")
+    assert at_work.node is not None
+    assert (at_work.node.id, at_work.doing) == (task.id, "waiting_for_you")
+
+    await answered(world, at_work.agent.id, founded)
+    after = await only(world, founded.team.id, "bob")
+    assert after.node is not None
+    assert (after.node.id, after.node.status, after.doing) == (task.id, S.COMPLETED, "left")
+
+
+async def test_session_filtering_lists_the_agents_of_one_team_only(world: World) -> None:
+    world.script("ada", says(in_background()), ASK, says(in_background("new:scripted/cid")), ASK)
+    world.script("bob", ASK)
+    world.script("cid", ASK)
+    first = await world.found("One")
+    await world.settle()
+    world.script("ada", says(in_background("new:scripted/cid")), ASK)
+    second = await world.found("Two")
+    await world.settle()
+
+    assert [m.agent.name for m in await everyone(world, first.team.id)] == ["coordinator", "bob"]
+    assert [m.agent.name for m in await everyone(world, second.team.id)] == ["coordinator", "cid"]
+    _, task = await world.board(second.team.id)
+    cid = await only(world, second.team.id, "cid")
+    assert (cid.agent.created_for, cid.agent.team_id) == (task.id, second.team.id)
+    with pytest.raises(NotFound):
+        await world.store.read(teams.by_name, second.team.id, "bob")
+
+
+async def test_foreign_key_constraints_keep_agents_and_threads_on_a_team(world: World) -> None:
+    founded = await waiting_team(world)
+    stray = replace(founded.coordinator, id=AgentId(new_id("agent")), team_id=TeamId("team_0"))
+    lost = Thread(
+        id=ThreadId(new_id("t")),
+        team_id=founded.team.id,
+        agent_id=stray.id,
+        created_at=world.clock.now(),
+    )
+    twin = replace(founded.coordinator, id=AgentId(new_id("agent")))
+    for table, row in ((AGENTS, stray), (threads.THREADS, lost), (AGENTS, twin)):
+        with pytest.raises(Exception, match=r"(?i)foreign key|unique"):
+            await world.store.write(table.insert, row)
+
+    with pytest.raises(NotFound):
+        await world.store.write(
+            people.hire, TeamId("team_0"), name="bob", role="worker", model="scripted/bob"
+        )
+    assert [m.agent for m in await everyone(world, founded.team.id)] == [founded.coordinator]
+
+
+# Phase 3: agent creation, tool filtering, initial task message; recursion ends at a depth.
+
+
+async def test_tool_filtering_keeps_leading_from_spawned_agents(world: World) -> None:
+    ada = world.script("ada", says(give()), DONE)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    await world.found("Count")
+    await world.settle()
+
+    lead, spawned = set(ada.requests[0].tools), set(bob.requests[0].tools)
+    assert lead - spawned == {
+        "assign_worker",
+        "finish",
+        "promote",
+        "reconvene",
+        "spawn_worker",
+        "start_stage",
+    }
+    assert spawned - lead == {"publish", "suggest_next"}
+
+
+async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
+    world.script("ada", says(give("new:writer:scripted/bob")), DONE)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    await world.found("Count")
+    await world.settle()
+
+    talk = {"ask_human", "check_messages", "checkpoint", "send_message", "suggest_next"}
+    trade = {"read_file", "write_file", "edit_file", "list_files", "read_ref"}
+    assert set(bob.requests[0].tools) == talk | trade | {"publish"}
+    assert specialists()["writer"].prompt in bob.requests[0].system
+
+
+async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> None:
+    deeper = says(give("new:scripted/bob"))
+    world.script("ada", deeper, DONE)
+    hand_in = says(call("publish", summary="Done."))
+    world.script("bob", deeper, deeper, hand_in, hand_in)
+    founded = await world.found("Dig", limits=Limits(depth=2))
+    await world.settle()
+
+    _, first, second = await world.board(founded.team.id)
+    [told, *_] = [t for t in await world.turns(second.id) if t.role == "tool"]
+    assert (first.depth, second.depth) == (1, 2)
+    assert (told.text, told.extra) == (
+        "Work may be 2 levels deep, and yours is at the last one. Do this part yourself, or hand "
+        "in and suggest it with suggest_next.",
+        {"failed": True},
+    )
+    assert {m.agent.name for m in await everyone(world, founded.team.id)} == {
+        "coordinator",
+        "bob",
+        "bob-2",
+    }
+
+
+# Phase 4: completion notices sent, no self-notification, notification content in one envelope.
+
+
+async def test_completion_notices_are_sent_to_whoever_gave_the_task(world: World) -> None:
+    ada = world.script("ada", says(in_background()), ASK, DONE)
+    world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+    _, task = await world.board(founded.team.id)
+    bob = await only(world, founded.team.id, "bob")
+    [sent] = await world.store.read(messages.unseen, founded.coordinator.id)
+    assert (sent.kind, sent.sender, sent.recipient, sent.node_id, sent.title) == (
+        "result",
+        bob.agent.id,
+        founded.coordinator.id,
+        task.id,
+        "Count files",
+    )
+
+    await answered(world, founded.coordinator.id, founded)
+    assert ada.heard == sent.text
+    assert await world.store.read(messages.unseen, founded.coordinator.id) == []
+
+
+async def test_a_failed_task_is_told_to_whoever_gave_it(world: World) -> None:
+    ada = world.script("ada", says(in_background()), ASK, DONE)
+    world.script("bob", says(), says(), says())
+    founded = await world.found("Count")
+    await world.settle()
+    await answered(world, founded.coordinator.id, founded)
+
+    assert ada.heard.startswith("[Task] bob could not do a task of yours.\nTitle: Count files\n")
+
+
+async def test_no_self_notification(world: World) -> None:
+    ada = world.script("ada", ASK, DONE)
+
+    def own_work(tx: Tx, founded: Founded) -> None:
+        lead = founded.coordinator
+        board.create(
+            tx,
+            team_id=founded.team.id,
+            task="Note to self",
+            source="self",
+            creator_id=lead.id,
+            assignee_id=lead.id,
+        )
+
+    founded = await world.found("Count", mode="infinite")
+    await world.settle()
+    await world.store.write(own_work, founded)
+    world.script("ada", DONE, DONE)
+    await world.restart()
+    await answered(world, founded.coordinator.id, founded)
+
+    goal, own = await world.board(founded.team.id)
+    assert (goal.status, own.status) == (S.COMPLETED, S.COMPLETED)
+    assert await world.store.read(messages.unseen, founded.coordinator.id) == []
+    sent = [e.data for e in await world.events(founded.team.id) if e.type == "message.sent"]
+    assert [(m["recipient"], m["node_id"]) for m in sent] == [(HUMAN, goal.id)]
+    assert len(ada.requests) == 1
+
+
+async def test_whoever_waits_is_told_by_the_answer_and_not_a_second_time(world: World) -> None:
+    world.script("ada", says(give()), DONE)
+    world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, _ = await world.board(founded.team.id)
+    told = [t.role for t in await world.turns(goal.id) if "--- RESULT ---" in t.text]
+    sent = [e.data for e in await world.events(founded.team.id) if e.type == "message.sent"]
+    assert told == ["tool"]
+    assert [m["recipient"] for m in sent] == [HUMAN]
+
+
+async def test_a_result_for_somebody_who_has_left_goes_to_the_coordinator(world: World) -> None:
+    ada = world.script("ada", says(give()), ASK, DONE)
+    world.script("bob", says(in_background("new:scripted/cid")), says(call("publish", summary="x")))
+    world.script("cid", ASK, WORK, says(call("publish", summary="Late.")))
+    founded = await world.found("Count")
+    await world.settle()
+    cid = await only(world, founded.team.id, "cid")
+    assert (await only(world, founded.team.id, "bob")).doing == "left"
+    await answered(world, cid.agent.id, founded)
+    await answered(world, founded.coordinator.id, founded)
+
+    assert ada.heard.startswith("[Task] cid has finished a task of yours.")
+
+
+async def test_notification_content_is_one_envelope(world: World) -> None:
+    world.script("ada", says(in_background()), ASK)
+    world.script("bob", WORK, says(call("publish", summary="Three.\n\nSee n.md.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, task = await world.board(founded.team.id)
+    [sent] = await world.store.read(messages.unseen, founded.coordinator.id)
+    assert sent.text == (
+        "[Task] bob has finished a task of yours.\n"
+        "Title: Count files\n"
+        f"Id: {task.id}\n"
+        "Status: completed (published)\n"
+        f"Files: nodes/{task.id}/published/n.md\n"
+        "\n"
+        "--- RESULT ---\nThree.\n\nSee n.md.\n--- END OF RESULT ---"
+    )
+    assert await world.store.read(mail.as_heard, sent) == sent.text
+
+
+async def test_notification_content_of_an_assignment_names_refs_and_what_done_means(
+    world: World,
+) -> None:
+    node = call(
+        "create_work_node",
+        task="Count\nthe files",
+        acceptance=["`n.md` holds a number"],
+        assigned_to="new:scripted/bob",
+    )
+    world.script("ada", says(node), ASK)
+    bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, task = await world.board(founded.team.id)
+    with_refs = replace(task, refs={"old": "nodes/node_1/published"})
+    head = f"[Task] You have been given a task.\nTitle: Count\nFrom: coordinator\nId: {task.id}\n"
+    body = (
+        "\n--- TASK ---\nCount\nthe files\n--- END OF TASK ---\n\n"
+        "Done means:\n- `n.md` holds a number"
+    )
+    assert bob.requests[0].turns[0].text == head + body
+    assert notices.assignment(with_refs, giver="coordinator") == (
+        f"{head}To read with read_ref: old (nodes/node_1/published)\n{body}"
+    )
+
+
+async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: World) -> None:
+    founded = await waiting_team(world)
+    node = await world.store.write(
+        board.create, team_id=founded.team.id, task="Count", source="user"
+    )
+    text = notices.completion(
+        replace(node, status=S.COMPLETED), worker="bob", text="x" * (notices.LONGEST + 5)
+    )
+    end = "\n… (5 characters more in its files)\n--- END OF RESULT ---"
+    assert text.endswith("x" + end)
+    assert text.count("x") == notices.LONGEST
+
+
+# Phase 5: agent listing, thread switching, missing agent handling.
+
+
+async def test_agent_listing_shows_who_is_at_what(world: World) -> None:
+    node = call("create_work_node", task="Later", assigned_to="bob")
+    world.script("ada", says(in_background(), node, give("new:scripted/cid")), DONE)
+    world.script("bob", ASK)
+    world.script("cid", says(in_background("new:scripted/dot")), says(call("check_board")), ASK)
+    world.script("dot", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    listed = {m.agent.name: m for m in await everyone(world, founded.team.id)}
+    assert {name: m.doing for name, m in listed.items()} == {
+        "coordinator": "waiting",
+        "bob": "waiting_for_you",
+        "cid": "waiting_for_you",
+        "dot": "left",
+    }
+    assert {name: m.node.task for name, m in listed.items() if m.node} == {
+        "coordinator": "Count",
+        "bob": "Count the files",
+        "cid": "Count the files",
+        "dot": "Count the files",
+    }
+    present = await world.store.read(people.roster, founded.team.id)
+    assert [m.agent.name for m in present] == ["coordinator", "bob", "cid"]
+
+
+async def test_thread_switching_leads_from_a_thread_to_its_agent(world: World) -> None:
+    world.script("ada", says(in_background(), in_background("new:scripted/cid")), ASK)
+    world.script("bob", ASK)
+    world.script("cid", WORK, says(call("publish", summary="Two.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, first, second = await world.board(founded.team.id)
+    for node, name, doing in ((first, "bob", "waiting_for_you"), (second, "cid", "left")):
+        thread = await world.thread(node.id)
+        member = await world.store.read(people.of_thread, thread.id)
+        assert member.thread == thread
+        assert member.node == await world.node(node.id)
+        assert (member.agent.name, member.doing) == (name, doing)
+
+
+async def test_thread_switching_leads_to_the_thread_that_was_asked_for(world: World) -> None:
+    first = call("spawn_worker", name="bob", model="scripted/bob")
+    world.script("ada", says(first), says(give("bob")), says(give("bob", "Sort them")), DONE)
+    world.script(
+        "bob",
+        WORK,
+        says(call("publish", summary="One.")),
+        WORK,
+        says(call("publish", summary="Two.")),
+    )
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, *tasks = await world.board(founded.team.id)
+    for task in tasks:
+        thread = await world.thread(task.id)
+        member = await world.store.read(people.of_thread, thread.id)
+        assert (member.thread, member.node) == (thread, task)
+        assert (member.agent.name, member.doing) == ("bob", "idle")
+
+
+async def test_missing_agent_handling(world: World) -> None:
+    await waiting_team(world)
+    with pytest.raises(NotFound) as missing:
+        await world.store.read(people.of_thread, "t_0.7")
+
+    assert str(missing.value) == (
+        "There is no thread 't_0.7'. `agiraph agents` lists agents and threads."
+    )
+
+
+# Ephemeral agents leave and come back; a promoted one stays.
+
+
+async def test_an_ephemeral_agent_leaves_when_its_task_is_done(world: World) -> None:
+    world.script("ada", says(give()), says(give("bob")), says(call("check_board")), DONE)
+    world.script("bob", WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, _ = await world.board(founded.team.id)
+    bob = await only(world, founded.team.id, "bob")
+    told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    left = [e.data for e in await world.events(founded.team.id) if e.type == "agent.left"]
+    assert bob.doing == "left"
+    assert left == [{"agent_id": bob.agent.id, "name": "bob"}]
+    assert told[1].startswith("There is no teammate 'bob'. On this team: coordinator; and 'human'.")
+    assert told[2].splitlines()[-2:] == [
+        "Team:",
+        "- coordinator (coordinator, scripted/ada): working",
+    ]
+
+
+async def test_an_ephemeral_agent_comes_back_by_resume_and_leaves_again(world: World) -> None:
+    world.script("ada", says(give()), says(give("bob", "Sort", resume="bob")), DONE)
+    world.script("bob", WORK, says(call("publish", summary="One.")), ASK, says(
+        call("publish", summary="Two.")))  # fmt: skip
+    founded = await world.found("Count")
+    await world.settle()
+    bob = await only(world, founded.team.id, "bob")
+    assert (bob.doing, bob.agent.retired_at) == ("waiting_for_you", None)
+
+    await answered(world, bob.agent.id, founded)
+    _, first, second = await world.board(founded.team.id)
+    after = await only(world, founded.team.id, "bob")
+    assert after.doing == "left"
+    assert (after.agent.created_for, second.assignee_id) == (first.id, first.assignee_id)
+
+
+async def test_an_ephemeral_agent_with_more_to_do_stays_for_it(world: World) -> None:
+    more = call("create_work_node", task="Sort them", assigned_to="bob")
+    world.script("ada", says(in_background(), more), ASK)
+    hand_in = says(call("publish", summary="Done."))
+    world.script("bob", ASK, WORK, hand_in, WORK, hand_in)
+    founded = await world.found("Count")
+    await world.settle()
+    bob = await only(world, founded.team.id, "bob")
+    await answered(world, bob.agent.id, founded)
+
+    _, first, second = await world.board(founded.team.id)
+    left = [e.data["name"] for e in await world.events(founded.team.id) if e.type == "agent.left"]
+    assert (first.status, second.status) == (S.COMPLETED, S.COMPLETED)
+    assert first.assignee_id == second.assignee_id
+    assert left == ["bob"]
+
+
+async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
+    world.script(
+        "ada",
+        says(give()),
+        says(call("promote", worker="BOB")),
+        says(give("bob", "Sort them")),
+        says(call("promote", worker="bob"), call("promote", worker="nobody")),
+        ASK,
+    )
+    hand_in = says(call("publish", summary="Done."))
+    world.script("bob", WORK, hand_in, WORK, hand_in)
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, first, second = await world.board(founded.team.id)
+    bob = await only(world, founded.team.id, "bob")
+    told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    types = [e.type for e in await world.events(founded.team.id)]
+    assert (bob.doing, bob.agent.persistent, bob.agent.retired_at) == ("idle", True, None)
+    assert first.assignee_id == second.assignee_id
+    assert (told[1], told[3]) == ("bob stays on the team.", "bob stays on the team.")
+    assert told[4] == "There is no teammate 'nobody'. On this team: coordinator, bob; and 'human'."
+    assert (types.count("agent.left"), types.count("agent.promoted")) == (1, 1)
+
+
+async def test_a_team_that_is_full_hires_nobody_and_takes_nobody_back(world: World) -> None:
+    world.script("ada", says(give()), says(in_background("new:scripted/cid")), says(
+        give("new:scripted/dot"), give("bob", resume="bob")), ASK)  # fmt: skip
+    world.script("bob", WORK, says(call("publish", summary="One.")))
+    world.script("cid", ASK)
+    world.script("dot")
+    founded = await world.found("Count", limits=Limits(agents=2))
+    await world.settle()
+
+    goal, *_ = await world.board(founded.team.id)
+    told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    full = "The team has 2 members and may have no more."
+    assert [text.startswith(full) for text in told] == [False, False, True, True]
+    assert (await only(world, founded.team.id, "bob")).doing == "left"
