@@ -10,6 +10,7 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.prices import Terms
 from agiraph.providers.registry import Keys, Server
+from agiraph.runtime.command_line import Command
 
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-canary",
@@ -179,3 +180,64 @@ def test_what_the_file_says_wrongly_of_models_is_refused(
     (tmp_path / "agiraph.toml").write_text(written)
     with pytest.raises(Misconfigured, match=re.escape(said)):
         config.load({"AGIRAPH_HOME": str(tmp_path)})
+
+
+def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path: Path) -> None:
+    written = """
+    [commands.claude]
+    command = "claude -p \\"$(cat _task.md)\\""
+    environment = ["ANTHROPIC_API_KEY", "NOT_SET"]
+
+    [commands."my script"]
+    command = " ./agent.sh "
+    """
+    settings = load(tmp_path, written, **KEYS)
+
+    assert settings.commands == {
+        "claude": Command(
+            command='claude -p "$(cat _task.md)"',
+            environment={"ANTHROPIC_API_KEY": "sk-ant-canary"},
+        ),
+        "my script": Command(command="./agent.sh"),
+    }
+    assert {name: s for name, s in settings.shown.items() if name.startswith("commands")} == {
+        "commands.claude": Setting(
+            value='claude -p "$(cat _task.md)" (sees ANTHROPIC_API_KEY)', origin=config.FILE
+        ),
+        "commands.my script": Setting(value="./agent.sh", origin=config.FILE),
+    }
+    assert "canary" not in str(settings.shown) + repr(settings) + repr(settings.commands)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("commands = 5", "commands are tables, [commands.NAME] with command"),
+        ("[commands]\na = 5", "commands.a: Input should be a valid dictionary. Write [commands."),
+        ("[commands.a]", "commands.a.command: Field required."),
+        ("[commands.a]\ncommand = 5", "commands.a.command: Input should be a valid string."),
+        ('[commands.a]\ncommand = " "', "commands.a.command: String should have at least 1"),
+        (
+            '[commands.a]\ncommand = "x"\nenv = ["A"]',
+            "commands.a.env: Extra inputs are not permitted.",
+        ),
+        (
+            '[commands.a]\ncommand = "x"\nenvironment = "A"',
+            "commands.a.environment: Input should be a valid list.",
+        ),
+        (
+            '[commands.a]\ncommand = "x"\nenvironment = {A = "sk-1"}',
+            "commands.a.environment: Input should be a valid list.",
+        ),
+        (
+            '[commands.a]\ncommand = "x"\nenvironment = [5]',
+            "commands.a.environment.0: Input should be a valid string.",
+        ),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_with_its_place(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    place = f"{tmp_path / config.FILE}: {said}"
+    with pytest.raises(Misconfigured, match=f"^{re.escape(place)}"):
+        load(tmp_path, written)

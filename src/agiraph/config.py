@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired, cast
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
@@ -56,7 +56,7 @@ _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 class _CommandEntry(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
 
-    command: str
+    command: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     environment: NotRequired[list[str]]
 
 
@@ -91,6 +91,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         key = f" (key in {server.key_env}: {'set' if server.key else 'missing'})"
         value = _PASSWORD.sub(r"\1:…@", server.base_url) + (key if server.key_env else "")
         shown[f"{_SERVERS}.{name}"] = Setting(value=value, origin=FILE)
+    commands = _commands(home / FILE, written.get(_COMMANDS, {}), environ)
+    for name, command in commands.items():
+        sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
+        shown[f"{_COMMANDS}.{name}"] = Setting(value=command.command + sees, origin=FILE)
     shown["AGIRAPH_HOME"] = Setting(
         value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
     )
@@ -100,7 +104,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         model=pick("AGIRAPH_MODEL", keys.first_model),
         keys=keys,
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
-        commands=_commands(home / FILE, written.get(_COMMANDS, {}), environ),
+        commands=commands,
         shown=shown,
     )
 
