@@ -1,0 +1,75 @@
+"""A team at work in the terminal: who joins, who does what, and how to look at each of them."""
+
+import orjson
+import pytest
+
+from agiraph.testing import ModelServer, Says, call, says
+from agiraph.testing.script import Seen
+from tests.cli.shell import Shell
+from tests.cli.test_run import on
+
+
+def play(seen: Seen) -> Says:
+    """A coordinator that gives one part to a writer and one to a program."""
+    answers = [message for message in seen.messages if message.role == "tool"]
+    if "You are writer" in seen.system:
+        return says(call("publish", summary="The poem is written."))
+    if not answers:
+        program = "cli:printf 'counting\\n'; echo 'Three lines.' > _result.md"
+        return says(
+            call("assign_task", agent="writer", task="Write a poem", description="the poem"),
+            call("assign_task", agent=program, task="Count the lines", description="the count"),
+        )
+    return says(call("finish", summary="A poem of three lines."))
+
+
+async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
+    async with ModelServer(play) as server:
+        run = await on(agiraph, server)("run", "Have a poem written")
+    assert run.code == 0, run.out + run.err
+    [team] = (agiraph.home / "teams").iterdir()
+    for line in (
+        "+ writer joins (writer, openai/",
+        "+ printf joins (worker, cli)",
+        "◇ new work: the poem",
+        "│ printf counting",
+        "✓ writer Published: no files.",
+    ):
+        assert line in run.out, (line, run.out)
+
+    told = await agiraph("agents", team.name, "--all", "--json")
+    agents = {agent["name"]: agent for agent in orjson.loads(told.out)}
+    assert {name: (a["doing"], a["persistent"]) for name, a in agents.items()} == {
+        "coordinator": ("idle", True),
+        "writer": ("left", False),
+        "printf": ("left", False),
+    }
+    root = agents["coordinator"]["thread_id"]
+    assert [agents[name]["thread_id"] for name in ("writer", "printf")] == [
+        f"{root}.1",
+        f"{root}.2",
+    ]
+    assert agents["writer"]["parent_thread_id"] == root
+
+    mine = agents["writer"]["thread_id"]
+    thread = await agiraph("thread", mine)
+    assert f"{mine}: writer (writer)" in thread.out
+    assert "[Task] You have been given a task." in thread.out
+    assert "→ publish {'summary': 'The poem is written.'}" in thread.out
+    assert (await agiraph("thread", agents["writer"]["id"])).out == thread.out
+
+    board = await agiraph("board", team.name)
+    assert "  the poem" in board.out
+    assert "writer" in board.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("agents", "nobody"), "There is no team 'nobody'. `agiraph teams` lists them."),
+        (("thread", "t_9"), "There is no thread 't_9'. `agiraph agents` lists agents and threads."),
+    ],
+)
+async def test_what_is_not_there_is_told(agiraph: Shell, words: tuple[str, ...], said: str) -> None:
+    ended = await agiraph(*words)
+    assert (ended.code, ended.out, ended.err) == (1, "", f"agiraph: {said}\n")
