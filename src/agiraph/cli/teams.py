@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from agiraph.cli.session import as_json, command, opened, shown
+from agiraph.domain.work import NodeStatus
 from agiraph.services import notices, people
 from agiraph.store import nodes
 from agiraph.store import teams as rows
@@ -40,16 +41,16 @@ async def board(team: str, json_: bool) -> None:
     if json_:
         return click.echo(as_json(work))
     names: dict[str | None, str] = {m.agent.id: m.agent.name for m in roster}
-    identity = Column("node", no_wrap=True)
-    table = Table(identity, "title", "who", "status", "waiting for", "result", box=None)
+    table = Table(Column("node", no_wrap=True), "title", "who", "status", "", box=None)
     for node in work:
-        result = (node.result or "").splitlines()[:1]
+        note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
+        if node.status is NodeStatus.FAILED:
+            note = f"{node.stop_reason}: {note}" if note else str(node.stop_reason)
         table.add_row(
             node.id,
             "  " * node.depth + shown(notices.title_of(node)),
             shown(names.get(node.assignee_id, "")),
-            node.status if node.stop_reason is None else f"{node.status} ({node.stop_reason})",
-            shown(node.waiting_reason or ""),
-            shown(result[0][:80]) if result else "",
+            node.status,
+            shown(note),
         )
     Console().print(table)
