@@ -191,6 +191,7 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
         text=text,
         decision=decision,
     )
+    teams.lock(tx, AgentId(question.sender))  # its mailbox has an order
     reply = Message(
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
