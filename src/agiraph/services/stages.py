@@ -39,15 +39,17 @@ def start(
             tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=contract.timeout_seconds)
         )
         tx.emit(lease.team_id, "stage.started", stage_id=stage.id, name=name, nodes=list(node_ids))
-    for node_id in node_ids:
-        _add(tx, lease, stage, nodes.find(tx, lease.team_id, node_id))
+    added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
+    if stage.status != "running" and any(added):
+        _reopen(tx, stage)
     judge(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
 
-def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> None:
+def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
+    """Let a node belong to a stage; False if it did before."""
     if node.stage_id == stage.id:
-        return
+        return False
     if node.id == lease.node_id:
         raise Refused("A stage cannot hold the work that waits for it; leave your own node out.")
     if node.stage_id is not None and STAGES.get(tx, node.stage_id).status == "running":
@@ -60,6 +62,16 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> None:
     node = NODES.get(tx, node.id)
     if node.status is NodeStatus.PENDING and board.is_ready(tx, node):
         board.hand_out(tx, node)
+    return True
+
+
+def _reopen(tx: Tx, stage: Stage) -> None:
+    """Its last node may end just as more are added: it goes on, with all of its time."""
+    passed = (tx.now - stage.created_at).total_seconds()
+    goes_on = {"status": "running", "ended_at": None, "paused_since": None}
+    STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
+    due = tx.now + timedelta(seconds=stage.contract.timeout_seconds)
+    waits.set_timer(tx, f"{TIMER}{stage.id}", due)
 
 
 def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:

@@ -1,0 +1,283 @@
+"""A conversation among a person, a coordinator and workers, all of whom go on working meanwhile."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agiraph.domain.ids import HUMAN, TeamId
+from agiraph.domain.messages import Message
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.registry import Keys
+from agiraph.services import mail
+from agiraph.store.messages import MESSAGES
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.runtime.waiting import Gate, until
+from tests.scenarios.reading import heard, made, name, step
+
+GOAL = "Research AI chip companies and write a report"
+ON_IT = "On it. Setting up 3 researchers for NVIDIA, AMD, Intel."
+QUALCOMM = "Also include Qualcomm"
+GOT_IT = "Got it. Adding a 4th researcher for Qualcomm."
+WHICH = "Should I focus on data center or consumer GPUs?"
+DATA_CENTER = "Data center only."
+SCARCE = "AMD MI300X benchmarks are hard to find."
+MAY_WE = "Bob says AMD benchmarks are scarce. MLPerf data OK?"
+MLPERF = "Yes, MLPerf is fine. Also try anandtech.com."
+STAGE_1 = "Stage 1 done. NVIDIA dominates training, AMD competitive on inference."
+PRICES = "Make sure the report includes pricing data too."
+
+
+def write(file: str, text: str) -> Step:
+    return says(call("write_file", path=file, content=text))
+
+
+def publish(summary: str) -> Step:
+    return says(call("publish", summary=summary))
+
+
+@dataclass
+class Cast:
+    """Who plays whom; some wait for their cue."""
+
+    qualcomm_is_in: asyncio.Event = field(default_factory=asyncio.Event)
+    bob_is_told: asyncio.Event = field(default_factory=asyncio.Event)
+    all_are_told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def play(self, seen: Seen) -> Step:
+        match name(seen):
+            case "coordinator":
+                return self.coordinator(seen)
+            case "alice" | "bob" as who if "chapter" in seen.messages[0].text:
+                return await self.writer(seen, who)
+            case "alice":
+                return self.alice(seen)
+            case "bob":
+                return await self.bob(seen)
+            case other:
+                return [write(f"{other}.md", other), publish(f"{other} is done.")][step(seen)]
+
+    def coordinator(self, seen: Seen) -> Step:
+        news, nodes = heard(seen), made(seen)
+        match step(seen):
+            case 0:
+                return says(
+                    call("send_message", to="human", content=ON_IT),
+                    call("spawn_worker", name="alice"),
+                    call("spawn_worker", name="bob"),
+                    call("create_work_node", task="NVIDIA", assigned_to="alice"),
+                    call("create_work_node", task="AMD", assigned_to="bob"),
+                    call("create_work_node", task="Intel", assigned_to="new:openai/intel"),
+                )
+            case 1:
+                return says(call("start_stage", name="research", nodes=nodes))
+            case 2:
+                assert f"[Message from human] {QUALCOMM}" in news
+                return says(
+                    call("send_message", to="human", content=GOT_IT),
+                    call("create_work_node", task="Qualcomm", assigned_to="new:openai/qualcomm"),
+                )
+            case 3:
+                return says(call("start_stage", name="research", nodes=nodes[3:]))
+            case 4:
+                assert f"[Message from bob] {SCARCE}" in news
+                return says(call("ask_human", question=MAY_WE))
+            case 5:
+                assert news.startswith(MLPERF)
+                return says(call("send_message", to="bob", content=f"Human says: {MLPERF}"))
+            case 6:
+                return says(call("start_stage", name="research"))
+            case 7:
+                assert "'research' is over: its contract is met" in news
+                return says(
+                    call("reconvene", assessment="All four are there."),
+                    call("send_message", to="human", content=f"{STAGE_1} Starting synthesis."),
+                    call("create_work_node", task="A chapter on training", assigned_to="alice"),
+                    call("create_work_node", task="A chapter on inference", assigned_to="bob"),
+                )
+            case 8:
+                return says(call("start_stage", name="synthesis", nodes=nodes[4:]))
+            case 9:
+                assert f"[Message from human] {PRICES}" in news
+                return says(call("start_stage", name="synthesis"))
+            case 10:
+                assert "'synthesis' is over: its contract is met" in news
+                return says(call("reconvene", assessment="Both have prices."))
+            case _:
+                return says(call("finish", summary="The report is written, with prices."))
+
+    def alice(self, seen: Seen) -> Step:
+        match step(seen):
+            case 0:
+                return says(call("ask_human", question=WHICH))
+            case 1:
+                return write("nvidia.md", f"Scope: {heard(seen)}")
+            case _:
+                return publish("NVIDIA dominates training.")
+
+    async def bob(self, seen: Seen) -> Step:
+        match step(seen):
+            case 0:
+                await self.qualcomm_is_in.wait()
+                return says(call("send_message", to="coordinator", content=SCARCE))
+            case 1:
+                await self.bob_is_told.wait()
+                return says(call("checkpoint", summary="Looking for other benchmarks."))
+            case 2:
+                assert f"[Message from coordinator] Human says: {MLPERF}" in heard(seen)
+                return write("amd.md", "MLPerf: competitive.")
+            case _:
+                return publish("AMD is competitive on inference.")
+
+    async def writer(self, seen: Seen, who: str) -> Step:
+        match step(seen):
+            case 0:
+                await self.all_are_told.wait()
+                return says(call("checkpoint", summary="Begun."))
+            case 1:
+                assert f"[Message from human] {PRICES}" in heard(seen)
+                return write(f"{who}.md", "It costs 30,000 dollars.")
+            case _:
+                return publish("With prices.")
+
+
+async def said(world: World, team_id: TeamId) -> list[tuple[str, str, str]]:
+    """Everything that was said, results apart: by whom, to whom, and what."""
+
+    def read(tx: Tx) -> list[tuple[str, str, str]]:
+        names = {str(a.id): a.name for a in AGENTS.select(tx, "team_id = :team", team=team_id)}
+        where = "team_id = :team and kind <> 'result' order by id"
+        return [
+            (names.get(m.sender, m.sender), names.get(m.recipient, m.recipient), m.text)
+            for m in MESSAGES.select(tx, where, team=team_id)
+        ]
+
+    return await world.store.read(read)
+
+
+async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_url: str) -> None:
+    cast = Cast()
+    async with ModelServer(cast.play) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            team, coordinator, goal = await world.found(GOAL, model="openai/lead")
+            assert goal is not None
+
+            async def status(task: str) -> tuple[NodeStatus, bool] | None:
+                nodes = await world.board(team.id)
+                found = [(n.status, n.stage_id is not None) for n in nodes if n.task == task]
+                return found[0] if found else None
+
+            async def is_waiting(*tasks: str) -> bool:
+                found = [await status(task) for task in tasks]
+                return all(f is not None and f[0] is NodeStatus.WAITING for f in found)
+
+            async def is_launched(task: str) -> bool:
+                found = await status(task)
+                return found is not None and found[1] and await is_waiting(GOAL)
+
+            async def has_said(*line: str) -> bool:
+                return line in await said(world, team.id)
+
+            # The stage is under way and Alice has asked, when the person has another idea.
+            await until(world, lambda: is_waiting(GOAL, "NVIDIA"))
+            await world.say(coordinator.id, QUALCOMM, team_id=team.id)
+            await until(world, lambda: is_launched("Qualcomm"))
+
+            # Alice asked the person herself, and is answered herself.
+            [question] = await world.questions(team.id)
+            alice = await world.store.read(AGENTS.get, question.sender)
+            assert (alice.name, question.text) == ("alice", WHICH)
+            await world.answer(question, DATA_CENTER)
+
+            # Bob tells the coordinator, who asks the person and passes the answer on.
+            cast.qualcomm_is_in.set()
+            await until(world, lambda: has_said("coordinator", HUMAN, MAY_WE))
+            [question] = await world.questions(team.id)
+            await world.answer(question, MLPERF)
+            await until(world, lambda: has_said("coordinator", "bob", f"Human says: {MLPERF}"))
+            cast.bob_is_told.set()
+
+            # The second stage is under way when everyone is told.
+            await until(world, lambda: is_launched("A chapter on inference"))
+            sent: list[Message] = await world.store.write(
+                mail.broadcast, team_id=team.id, sender=HUMAN, text=PRICES
+            )
+            cast.all_are_told.set()
+            await world.settle()
+
+            board = await world.board(team.id)
+            turns = [turn for each in board for turn in await world.turns(each.id)]
+            conversation = await said(world, team.id)
+            published = {each.task: world.published(each) for each in board}
+
+    assert {each.status for each in board} == {NodeStatus.COMPLETED}
+    assert conversation == [
+        ("coordinator", "human", ON_IT),
+        ("alice", "human", WHICH),
+        ("human", "coordinator", QUALCOMM),
+        ("coordinator", "human", GOT_IT),
+        ("human", "alice", DATA_CENTER),
+        ("bob", "coordinator", SCARCE),
+        ("coordinator", "human", MAY_WE),
+        ("human", "coordinator", MLPERF),
+        ("coordinator", "bob", f"Human says: {MLPERF}"),
+        ("coordinator", "human", f"{STAGE_1} Starting synthesis."),
+        ("human", "coordinator", PRICES),
+        ("human", "alice", PRICES),
+        ("human", "bob", PRICES),
+    ]
+    assert published["NVIDIA"] == {"nvidia.md": f"Scope: {DATA_CENTER}"}
+    assert published["AMD"] == {"amd.md": "MLPerf: competitive."}
+    assert published["A chapter on training"] == {"alice.md": "It costs 30,000 dollars."}
+    # Each of them heard it once, at a yield point: never between a call and its answer.
+    assert [[t.text for t in turns if t.ref == m.id] for m in sent] == [
+        [f"[Message from human] {PRICES}"] for _ in sent
+    ]
+    assert server.refused == []  # vendors refuse a call that is not followed by its answer
+
+
+async def test_what_is_said_while_an_agent_decides_to_wait_is_heard_at_once(world: World) -> None:
+    ada = world.script(
+        "ada",
+        says(call("assign_task", agent="new:scripted/bob", task="Look.", description="A search")),
+        says(call("finish", summary="Stopped looking.")),
+    )
+    ada.gate = gate = Gate()
+    bob = world.script("bob", says(call("publish", summary="Nothing.")))
+    bob.gate = asyncio.Event()  # never: nobody would hear anything if this had to end first
+    founded = await world.found("Find it.")
+    await gate.reached()
+    await world.say(founded.coordinator.id, "Never mind, stop.", team_id=founded.team.id)
+    gate.set()
+    await world.settle()
+
+    answer, message = ada.requests[1].turns[-2:]
+    assert answer.text.startswith("Interrupted, because there is a message for you")
+    assert message.text == "[Message from human] Never mind, stop."
+    assert [n.status for n in await world.board(founded.team.id)] == [
+        NodeStatus.COMPLETED,
+        NodeStatus.CANCELLED,
+    ]
+
+
+async def test_an_answer_and_messages_come_at_once_and_all_are_heard(world: World) -> None:
+    ada = world.script(
+        "ada", says(call("ask_human", question=WHICH)), says(call("finish", summary="Done."))
+    )
+    founded = await world.found("Ask.")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    ada.gate = asyncio.Event()
+    lines = [f"And {number}." for number in range(10)]
+    await asyncio.gather(
+        world.answer(question, DATA_CENTER),
+        *(world.say(founded.coordinator.id, line, team_id=founded.team.id) for line in lines),
+    )
+    ada.gate.set()
+    await world.settle()
+
+    shown = "\n".join(turn.text for asked in ada.requests for turn in asked.turns)
+    assert all(line in shown for line in (DATA_CENTER, *lines))

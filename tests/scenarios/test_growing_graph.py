@@ -1,0 +1,193 @@
+"""The graph grows with the work: every node is made when there is a reason for it, not before."""
+
+import asyncio
+import re
+
+from agiraph.domain.events import Event
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
+from agiraph.services import people
+from agiraph.testing import Says, World, call, says
+from tests.runtime.waiting import until
+from tests.scenarios.reading import created, news, place
+
+GOAL = "Is a small electric bus worth buying for our village?"
+AREAS = ["batteries", "motors", "charging"]
+FOUND = f"There are three sub-areas: {', '.join(AREAS)}."
+HINT = "We should also look at subsidies: half of the price may be paid by the state."
+
+
+def explores(request: Request) -> Says:
+    """One node for each sub-area that the first result names."""
+    [result] = news(request)
+    [listed] = re.findall(r"three sub-areas: (.*)\.", result)
+    areas = listed.split(", ")
+    return says(
+        *(
+            call(
+                "create_work_node", title=f"Look into {a}", task=a, assigned_to=f"new:scripted/{a}"
+            )
+            for a in areas
+        )
+    )
+
+
+def publishes(name: str, text: str) -> list[Says]:
+    return [
+        says(call("write_file", path=f"{name}.md", content=text)),
+        says(call("publish", summary=text)),
+    ]
+
+
+def creations(events: list[Event]) -> list[str]:
+    return [e.data["title"] for e in events if e.type == "node.created"]
+
+
+async def test_every_node_appears_when_its_reason_does(world: World) -> None:
+    started, joined = asyncio.Event(), asyncio.Event()
+
+    def takes_up_the_hint(request: Request) -> Says:
+        interrupted, *heard = news(request)
+        assert interrupted.startswith("Interrupted, because there is a message for you")
+        assert f"[Message from motors (suggestion)] {HINT}" in heard
+        return says(
+            "Good idea.",
+            call(
+                "create_work_node",
+                title="Look into subsidies",
+                task="subsidies",
+                assigned_to="new:scripted/subsidies",
+            ),
+        )
+
+    def synthesizes(request: Request) -> Says:
+        refs = dict(zip([*AREAS, "subsidies"], created(request), strict=True))
+        return says(
+            call(
+                "create_work_node",
+                title="Synthesize all findings",
+                task="Put them together.",
+                refs=refs,
+                assigned_to="new:scripted/synthesis",
+            )
+        )
+
+    ada = world.script(
+        "ada",
+        says(
+            call(
+                "assign_task",
+                agent="new:scripted/first",
+                task="Which questions are there?",
+                description="Research the topic",
+            )
+        ),
+        explores,
+        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        takes_up_the_hint,
+        lambda request: says(call("start_stage", name="deeper", nodes=created(request)[3:])),
+        says(call("reconvene", assessment="Charging is thin; subsidies are a new angle.")),
+        synthesizes,
+        lambda request: says(call("task_output", id=created(request)[-1], blocking=True)),
+        says(call("finish", summary="Yes, with the subsidy.")),
+    )
+    world.script("first", *publishes("areas", FOUND))
+    world.script("batteries", *publishes("batteries", "They last ten years."))
+    motors = world.script(
+        "motors",
+        says(call("suggest_next", suggestion=HINT)),
+        *publishes("motors", "They are the cheap part."),
+    )
+    motors.gate = started
+    charging = world.script("charging", *publishes("charging", "One plug will do."))
+    charging.gate = joined  # so that the stage is still running when the hint is taken up
+    world.script("subsidies", *publishes("subsidies", "The state pays half."))
+    synthesis = world.script(
+        "synthesis",
+        says(*(call("read_ref", ref_name=f"{a}/{a}.md") for a in [*AREAS, "subsidies"])),
+        *publishes("answer", "Yes, with the subsidy."),
+    )
+
+    founded = await world.found(GOAL)
+
+    async def in_stage(title: str) -> bool:
+        nodes = await world.board(founded.team.id)
+        return any(n.stage_id for n in nodes if n.title == title)
+
+    await until(world, lambda: in_stage("Look into motors"))
+    started.set()
+    await until(world, lambda: in_stage("Look into subsidies"))
+    joined.set()
+    await world.settle()
+
+    goal, *grown = await world.board(founded.team.id)
+    events = await world.events(founded.team.id)
+    a, b, c, d, e, f = grown
+    assert [n.title for n in grown] == creations(events)[1:]
+    assert [n.title for n in grown] == [
+        "Research the topic",
+        *(f"Look into {area}" for area in AREAS),
+        "Look into subsidies",
+        "Synthesize all findings",
+    ]
+    assert {n.status for n in (goal, *grown)} == {NodeStatus.COMPLETED}
+    assert {(n.parent_id, n.depth) for n in grown} == {(goal.id, 1)}
+    assert [turn.text for turn in synthesis.requests[1].turns if turn.role == "tool"] == [
+        "They last ten years.",
+        "They are the cheap part.",
+        "One plug will do.",
+        "The state pays half.",
+    ]
+    assert any("'deeper' is over: its contract is met" in t.text for t in ada.requests[5].turns)
+
+    # No node before its reason: the first result, the hint while the stage runs, the assessment.
+    made = {n.id: place(events, "node.created", node_id=n.id) for n in grown}
+    ended = {n.id: place(events, "node.completed", node_id=n.id) for n in grown}
+    hinted = place(events, "message.sent", kind="suggestion")
+    launched = place(events, "stage.started")
+    met = place(events, "stage.ended", status="met")
+    reconvened = place(events, "stage.reconvened")
+    assert [n.id for n in (a, b, c, d, e, f)] == sorted(made, key=lambda n: made[n])
+    assert ended[a.id] < min(made[n.id] for n in (b, c, d))
+    assert launched < hinted < made[e.id] < ended[d.id]
+    assert max(ended[n.id] for n in (b, c, d, e)) < met < reconvened < made[f.id]
+    assert ended[f.id] < place(events, "node.completed", node_id=goal.id)
+
+    everyone = await world.store.read(people.roster, founded.team.id, all=True)
+    assert [m.agent.name for m in everyone if m.doing != "left"] == ["coordinator"]
+
+
+async def test_a_stage_that_ends_as_more_is_added_goes_on(world: World) -> None:
+    """The hint comes with the last result: what is added then is waited for all the same."""
+
+    def adds(title: str) -> Says:
+        return says(
+            call("create_work_node", title=title, task=title, assigned_to=f"new:scripted/{title}")
+        )
+
+    ada = world.script(
+        "ada",
+        adds("motors"),
+        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        adds("subsidies"),
+        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        says(call("reconvene", assessment="Both are good.")),
+        says(call("finish", summary="Yes.")),
+    )
+    world.script("motors", *publishes("motors", "Cheap."))
+    world.script("subsidies", *publishes("subsidies", "Half."))
+    founded = await world.found(GOAL)
+    await world.settle()
+
+    assert "'deeper' is over: its contract is met" in ada.requests[2].turns[-1].text
+    over = ada.requests[4].turns[-1].text
+    assert "'deeper' is over: its contract is met" in over
+    assert "Cheap." in over
+    assert "Half." in over
+    events = await world.events(founded.team.id)
+    assert [x.type for x in events if x.type.startswith("stage.")] == [
+        "stage.started",
+        "stage.ended",
+        "stage.ended",
+        "stage.reconvened",
+    ]

@@ -1,0 +1,217 @@
+"""Seed scenario 3: a team of two vendors' models researches side by side and writes a report."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.registry import Keys
+from agiraph.store.teams import AGENTS
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Seen, Step
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from tests.scenarios.reading import heard, made, name, place, step
+
+GOAL = (
+    "Research the current state of AI hardware — compare NVIDIA, AMD, and Intel's latest AI chips. "
+    "Produce a structured report with technical specs, market position, and recommendation."
+)
+COMPANIES = {"alice": "NVIDIA", "bob": "AMD", "carol": "Intel"}
+MODELS = {
+    "coordinator": "anthropic/claude-lead",
+    "alice": "anthropic/claude-worker",
+    "bob": "openai/gpt-worker",
+    "carol": "anthropic/claude-worker",
+    "gpt-writer": "openai/gpt-writer",
+}
+FACTS = {
+    "NVIDIA": "NVIDIA B300: 288 GB HBM3e; the market leader.",
+    "AMD": "AMD MI355X: 288 GB HBM3e; a strong second.",
+    "Intel": "Intel Gaudi 3: 128 GB HBM2e; far behind, and cheap.",
+}
+FORM = "Please give memory first, market position second, so that I can compare."
+
+
+@tool(effect="repeatable", guidance="For what you cannot know yourself.")
+async def web_search(ctx: RunContext, query: Annotated[str, Field(min_length=1)]) -> Answer:
+    """Search the web."""
+    return Done(next(fact for company, fact in FACTS.items() if company in query))
+
+
+@dataclass
+class Cast:
+    """The models. All three researchers are at work, and told how, before any of them goes on."""
+
+    at_work: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(4))
+
+    async def play(self, seen: Seen) -> Step:
+        match name(seen):
+            case "coordinator":
+                if step(seen) == 2:
+                    await self.at_work.wait()
+                return coordinates(seen)
+            case "gpt-writer":
+                return synthesizes(seen)
+            case who:
+                if step(seen) == 0:
+                    await self.at_work.wait()
+                return researches(seen, COMPANIES[who])
+
+
+def coordinates(seen: Seen) -> Step:
+    nodes = made(seen)
+    match step(seen):
+        case 0:
+            return says(
+                "Three companies, three researchers.",
+                *(call("spawn_worker", name=who, model=MODELS[who]) for who in COMPANIES),
+            )
+        case 1:
+            return says(
+                *(
+                    call(
+                        "create_work_node",
+                        title=f"Research {company} AI chips",
+                        task=f"Find out what {company} sells for AI, and how it stands.",
+                        acceptance=[f"`{company}.md` says memory and market position"],
+                        assigned_to=who,
+                    )
+                    for who, company in COMPANIES.items()
+                ),
+                call("send_message", to="everyone", content=FORM),
+            )
+        case 2:
+            return says(call("start_stage", name="research", nodes=nodes))
+        case 3:
+            assert "Stage 'research' is over: its contract is met" in heard(seen)
+            files = zip(nodes, COMPANIES.values(), strict=True)
+            return says(
+                *(call("read_file", path=f"nodes/{id}/published/{of}.md") for id, of in files)
+            )
+        case 4:
+            assert all(fact in heard(seen) for fact in FACTS.values())
+            return says(
+                call("reconvene", assessment="All three are complete and comparable."),
+                call(
+                    "create_work_node",
+                    title="Synthesize findings into a comparison report",
+                    task="Compare the three and recommend one, in `report.md`.",
+                    refs=dict(zip(COMPANIES.values(), nodes, strict=True)),
+                    acceptance=["`report.md` compares all three"],
+                    assigned_to=f"new:{MODELS['gpt-writer']}",
+                ),
+            )
+        case 5:
+            return says(call("start_stage", name="synthesis", nodes=nodes[-1:]))
+        case 6:
+            return says(call("read_file", path=f"nodes/{nodes[-1]}/published/report.md"))
+        case 7:
+            return says(
+                call("reconvene", assessment="The report is sound."),
+                call("write_file", path="report.md", content=heard(seen)),
+            )
+        case _:
+            return says(call("finish", summary="NVIDIA for speed, AMD for the price: report.md."))
+
+
+def researches(seen: Seen, company: str) -> Step:
+    match step(seen):
+        case 0:
+            return says("I look it up.", call("web_search", query=f"{company} AI chips"))
+        case 1:
+            note = f"# {company}\n\n{heard(seen).splitlines()[0]}\n"
+            return says(call("write_file", path=f"{company}.md", content=note))
+        case 2:
+            return says(call("checkpoint", summary=f"{company} is written down."))
+        case _:
+            return says(
+                call("publish", summary=f"{company} is in {company}.md.", evidence=["by search"])
+            )
+
+
+def synthesizes(seen: Seen) -> Step:
+    match step(seen):
+        case 0:
+            return says(*(call("read_ref", ref_name=f"{of}/{of}.md") for of in FACTS))
+        case 1:
+            report = f"# AI hardware\n\n{heard(seen)}\n## Recommendation\n\nBuy what you can get.\n"
+            return says(call("write_file", path="report.md", content=report))
+        case _:
+            return says(call("publish", summary="All three compared.", evidence=["file:report.md"]))
+
+
+async def test_a_mixed_team_researches_side_by_side_and_reports(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with ModelServer(Cast().play) as server:
+        keys = Keys(
+            openai_key="sk-test",
+            openai_url=server.openai_url,
+            anthropic_key="sk-test",
+            anthropic_url=server.anthropic_url,
+        )
+        home = tmp_path / "home"
+        async with World(home, database_url=database_url, keys=keys, tools=(web_search,)) as world:
+            founded = await world.found(GOAL, model=MODELS["coordinator"])
+            await world.settle()
+
+            goal, *research, report = await world.board(founded.team.id)
+            events = await world.events(founded.team.id)
+            names = {
+                node.id: (await world.store.read(AGENTS.get, node.assignee_id)).name
+                for node in (goal, *research, report)
+            }
+            published = {node.id: world.published(node) for node in (goal, *research, report)}
+
+    assert {n.status for n in (goal, *research, report)} == {NodeStatus.COMPLETED}
+    assert (goal.stop_reason, goal.result) == (
+        StopReason.FINISHED,
+        "NVIDIA for speed, AMD for the price: report.md.",
+    )
+    assert [n.doubts for n in (*research, report)] == [None] * 4
+
+    # Three were at work at once: each had begun before any had ended, and their calls overlapped.
+    begun = [place(events, "node.started", node_id=n.id) for n in research]
+    ended = [place(events, "node.completed", node_id=n.id) for n in research]
+    assert max(begun) < min(ended)
+    assert server.most_at_once >= 3
+
+    # Each one's folder holds its research.
+    assert [published[n.id] for n in research] == [
+        {f"{company}.md": f"# {company}\n\n{FACTS[company]}\n"} for company in COMPANIES.values()
+    ]
+
+    # The coordinator's words reached all three workers.
+    told = [e.data for e in events if e.type == "message.sent" and e.data["text"] == FORM]
+    assert [(m["sender"], m["recipient"]) for m in told] == [
+        (founded.coordinator.id, n.assignee_id) for n in research
+    ]
+    for who in COMPANIES:
+        asked = [seen for seen in server.requests if name(seen) == who]
+        assert any(FORM in heard(seen) for seen in asked), who
+
+    # The final report speaks of all three, as they were found.
+    assert all(fact in published[goal.id]["report.md"] for fact in FACTS.values())
+    assert published[report.id]["report.md"] == published[goal.id]["report.md"]
+
+    # Two stages, each looked at before the next began.
+    staged = [(e.type, e.data["name"]) for e in events if e.type.startswith("stage.")]
+    assert staged == [
+        (f"stage.{what}", stage)
+        for stage in ("research", "synthesis")
+        for what in ("started", "ended", "reconvened")
+    ]
+    assert place(events, "stage.reconvened", name="research") < place(
+        events, "node.created", node_id=report.id
+    )
+
+    # Different models, of different vendors, over their own wires.
+    used = {(name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
+    assert used == set(MODELS.items())
+    assert [names[n.id] for n in (goal, *research, report)] == list(MODELS)
+    assert server.refused == []

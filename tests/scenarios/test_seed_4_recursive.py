@@ -1,0 +1,176 @@
+"""Seed scenario 4: a worker finds its task too big and gives parts of it to others below it."""
+
+import os
+import sys
+from pathlib import Path
+
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.base import Request
+from agiraph.store.teams import AGENTS
+from agiraph.testing import Says, World, call, says
+from tests.scenarios.reading import created, news, place
+
+GOAL = (
+    "Create a full-stack todo app: REST API in Python (FastAPI) + frontend in React + Docker setup."
+)
+BACKEND = """\
+#!/bin/sh
+set -eu
+mkdir -p backend
+cat > backend/main.py <<'END'
+from fastapi import FastAPI
+
+app = FastAPI()
+todos: list[str] = []
+
+
+@app.get("/todos")
+def every() -> list[str]:
+    return todos
+END
+echo "GET /todos" > "$1"  # opens when the other one reads: both are at work at once
+printf 'The backend answers GET /todos (%s).\\n' "$(sed -n 's/^Title: //p' _task.md)" > _result.md
+"""
+FRONTEND = """\
+#!/bin/sh
+set -eu
+read -r verb path < "$1"
+mkdir -p frontend/src
+printf 'export const todos = () => fetch("%s");\\n' "$path" > frontend/src/App.jsx
+printf '{"name": "todo", "private": true}\\n' > frontend/package.json
+echo "The frontend asks $verb $path." > _result.md
+"""
+COMPILE = f"""{sys.executable} -c 'compile(open("backend/main.py").read(), "main.py", "exec")'"""
+DOCKERFILE = 'FROM python:3\nCOPY backend /app\nCMD ["fastapi", "run", "/app/main.py"]'
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def integrates(request: Request) -> Says:
+    """Take over what the programs published, and write down what the single answer said."""
+    told = {text.splitlines()[1].removeprefix("Title: "): text for text in news(request)}
+    docker = told["Write Docker config"]
+    assert "Status: completed (published)" in told["Build FastAPI backend"]
+    assert "Status: completed (published)" in told["Build React frontend"]
+    assert "Status: completed (answered)" in docker
+    dockerfile = docker.split("--- RESULT ---\n")[1].split("\n--- END OF RESULT ---")[0]
+    folders = " ".join(f"../../{node}/published/." for node in created(request)[:2])
+    return says(
+        call("bash", command=f"for each in {folders}; do cp -r $each .; done && rm _*"),
+        call("write_file", path="Dockerfile", content=f"{dockerfile}\n"),
+        call("bash", command=COMPILE),
+    )
+
+
+async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path: Path) -> None:
+    meeting = tmp_path / "meeting"
+    os.mkfifo(meeting)
+    backend = script(tmp_path / "backend-agent", BACKEND)
+    frontend = script(tmp_path / "frontend-agent", FRONTEND)
+    world.script(
+        "ada",
+        says(
+            call(
+                "create_work_node",
+                title="Build the todo app",
+                task="All of it, in one folder.",
+                acceptance=["`backend/main.py` compiles", "`Dockerfile` is there"],
+                assigned_to="new:scripted/builder",
+            )
+        ),
+        lambda request: says(call("task_output", id=created(request)[0], blocking=True)),
+        lambda request: says(
+            call(
+                "bash",
+                command=f"cp -r ../../{created(request)[0]}/published/. . && rm _manifest.json",
+            )
+        ),
+        says(call("finish", summary="The app is there: backend/, frontend/ and a Dockerfile.")),
+    )
+    world.script(
+        "builder",
+        says(
+            "This is big.",
+            call(
+                "create_work_node",
+                title="Build FastAPI backend",
+                task="GET /todos",
+                assigned_to=f"cli:{backend} {meeting}",
+            ),
+            call(
+                "create_work_node",
+                title="Build React frontend",
+                task="It shows what the backend has.",
+                assigned_to=f"cli:{frontend} {meeting}",
+            ),
+            call(
+                "create_work_node",
+                title="Write Docker config",
+                task="A Dockerfile for the backend; answer with nothing else.",
+                assigned_to="new:scripted/docker",
+                max_turns=1,
+            ),
+        ),
+        lambda request: says(
+            *(call("task_output", id=node, blocking=True) for node in created(request))
+        ),
+        integrates,
+        says(
+            call(
+                "publish",
+                summary="Built from three parts.",
+                evidence=[f"ran:{COMPILE}", "file:Dockerfile"],
+            )
+        ),
+    )
+    docker = world.script("docker", says(DOCKERFILE))
+
+    founded = await world.found(GOAL)
+    await world.settle()
+
+    goal, app, *parts = await world.board(founded.team.id)
+    events = await world.events(founded.team.id)
+    assert {n.status for n in (goal, app, *parts)} == {NodeStatus.COMPLETED}
+    assert goal.stop_reason is StopReason.FINISHED
+    assert (app.stop_reason, app.doubts) == (StopReason.PUBLISHED, None)
+
+    # The tree is two levels deep below the goal.
+    assert (app.parent_id, app.depth) == (goal.id, 1)
+    assert [(n.title, n.parent_id, n.depth, n.creator_id) for n in parts] == [
+        (title, app.id, 2, app.assignee_id)
+        for title in ("Build FastAPI backend", "Build React frontend", "Write Docker config")
+    ]
+
+    # Two programs worked on their own, side by side; a model gave a single answer.
+    workers = [await world.store.read(AGENTS.get, n.assignee_id) for n in parts]
+    assert [(a.kind, a.name) for a in workers] == [
+        ("cli", "backend-agent"),
+        ("cli", "frontend-agent"),
+        ("llm", "docker"),
+    ]
+    begun = [place(events, "node.started", node_id=n.id) for n in parts[:2]]
+    ended = [place(events, "node.completed", node_id=n.id) for n in parts[:2]]
+    assert max(begun) < min(ended)
+    assert [n.result for n in parts] == [
+        "The backend answers GET /todos (Build FastAPI backend).",
+        "The frontend asks GET /todos.",
+        DOCKERFILE,
+    ]
+    assert (parts[2].budget.turns, parts[2].stop_reason) == (1, StopReason.ANSWERED)
+    assert [asked.tools for asked in docker.requests] == [()]
+    assert "There are no tools and there is no second turn." in docker.requests[0].system
+
+    # All of it is in the result.
+    result = world.published(goal)
+    assert result.keys() == {
+        "backend/main.py",
+        "frontend/package.json",
+        "frontend/src/App.jsx",
+        "Dockerfile",
+    }
+    assert result["frontend/src/App.jsx"] == 'export const todos = () => fetch("/todos");\n'
+    assert result["Dockerfile"] == f"{DOCKERFILE}\n"
