@@ -129,6 +129,9 @@ class Transcript:
             elif turn.role == "intent":
                 self._intents[turn.ref] = turn
             else:
+                if turn.ref.startswith(AGAIN):  # another try has its own end, and its own warning
+                    ended = ("budget:", "landing")
+                    self._refs = {ref for ref in self._refs if not ref.startswith(ended)}
                 self._refs.add(turn.ref)
 
     def spoken(self, start: int = 0) -> Iterator[Turn]:
