@@ -282,5 +282,5 @@ def test_more_than_a_gibibyte_is_refused(node: NodeFolder, path: Path) -> None:
 
 def test_a_scratch_file_may_not_pose_as_the_manifest(node: NodeFolder) -> None:
     node.folder.write("scratch/_manifest.json", b"{}")
-    with pytest.raises(Refused, match="has a name that publishing needs; rename it"):
+    with pytest.raises(Refused, match="has a name that publishing needs; remove it or rename it"):
         node.publish("done")

@@ -159,7 +159,9 @@ def _within_limits(scratch: Folder) -> list[Entry]:
             "(dependencies, caches, build output), or pack it into an archive."
         ) from error
     if any(entry.name == MANIFEST for entry in files):
-        raise Refused(f"{SCRATCH}/{MANIFEST} has a name that publishing needs; rename it.")
+        raise Refused(
+            f"{SCRATCH}/{MANIFEST} has a name that publishing needs; remove it or rename it."
+        )
     if sum(entry.size for entry in files) > MOST_BYTES:
         raise _too_large()
     return files

@@ -91,5 +91,14 @@ def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
 
 
+def was_told(tx: Tx, node_id: NodeId) -> bool:
+    """Whether somebody has read a message that says how this node ended."""
+    sql = (
+        "select 1 from messages where node_id = :id and kind in ('result', 'failure')"
+        " and seen_at is not null limit 1"
+    )
+    return tx.one(sql, id=node_id) is not None
+
+
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)

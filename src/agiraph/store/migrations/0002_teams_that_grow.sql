@@ -23,3 +23,4 @@ update nodes set thread_id = (
 );
 create index threads_under on threads (parent_id) where parent_id is not null;
 create index nodes_at_work on nodes (claimed_at) where status = 'running';
+create index messages_of_node on messages (node_id) where node_id is not null;
