@@ -95,12 +95,22 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
 def depend(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
     """Let a node start only when others have ended; a circle of such needs is refused."""
     for needed_id in dict.fromkeys(needed):
-        found = NODES.find(tx, needed_id)
+        found = NODES.find(tx, needed_id, lock=True)  # it must not end unnoticed meanwhile
         if found is None or found.team_id != node.team_id:
             raise NotFound("node", needed_id, known="check_board lists them with their ids.")
         if dependencies.leads_to(tx, needed_id, node.id):
             raise Refused(f"{node.id} and {needed_id} would wait for each other for ever.")
+        if is_unmet(found) and node.if_unmet != "go_on":
+            raise Refused(
+                f"{needed_id} is {found.status}, so this could never start. Leave it out, have it "
+                "done anew first, or say if_unmet='go_on'."
+            )
     dependencies.add(tx, node.id, needed)
+
+
+def is_unmet(needed: WorkNode) -> bool:
+    """Whether a node that others need has ended without success."""
+    return needed.status.is_final and needed.status is not NodeStatus.COMPLETED
 
 
 def is_ready(tx: Tx, node: WorkNode) -> bool:
@@ -145,13 +155,10 @@ def distribute(tx: Tx, team_id: TeamId) -> None:
 
 def hand_out(tx: Tx, node: WorkNode) -> WorkNode:
     """Give a ready node to whoever it is meant for, else to somebody idle, else to a newcomer."""
-    if node.assignee_id is not None:
-        return assign(tx, node, node.assignee_id)
-    for agent in teams.members(tx, node.team_id):
-        if _may_take(tx, agent, node):
-            return assign(tx, node, agent.id)
+    idle = (a.id for a in teams.members(tx, node.team_id) if _may_take(tx, a, node))
     try:
-        return assign(tx, node, _newcomer(tx, node).id)
+        chosen = node.assignee_id or next(idle, None) or _newcomer(tx, node).id
+        return assign(tx, node, chosen)
     except Refused as refusal:
         NODES.update(tx, node.id, waiting_reason=f"nobody is free: {refusal}")
         return NODES.get(tx, node.id)

@@ -61,9 +61,9 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
 def cancel(tx: Tx, node_id: NodeId) -> None:
     """End a node and all below it: at once what is at rest, at its next yield point what runs."""
     node = NODES.get(tx, node_id, lock=True)
+    _cancel_children(tx, node)  # of a node that has ended, too: some may go on in the background
     if node.status.is_final:
         return
-    _cancel_children(tx, node)
     if node.status is NodeStatus.RUNNING:
         NODES.update(tx, node_id, cancel_requested=True)
         assert node.assignee_id is not None
@@ -72,7 +72,7 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
 
 
 def _cancel_children(tx: Tx, node: WorkNode) -> None:
-    for child in nodes.children(tx, node.id):
+    for child in reversed(nodes.children(tx, node.id)):  # what needs others goes before them
         cancel(tx, child.id)
 
 
@@ -208,8 +208,10 @@ def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
     """Let go on what needed this node; if it did not succeed, as each of them declares."""
     for dependent in dependencies.dependents(tx, node.id):
+        if NODES.get(tx, dependent.id).status is not NodeStatus.PENDING:
+            continue  # it needed another one of these, and has ended with that
         needed = dependencies.needs(tx, dependent.id)
-        unmet = [n for n in needed if n.status.is_final and n.status is not NodeStatus.COMPLETED]
+        unmet = [n for n in needed if board.is_unmet(n)]
         what = "; ".join(f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet)
         if unmet and dependent.if_unmet == "fail":
             why = f"It needs what did not succeed: {what}."
@@ -222,11 +224,11 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
         elif unmet and dependent.if_unmet == "ask":
             _ask_about(tx, dependent, what)
         elif dependent.assignee_id is not None:
-            board.assign(tx, dependent, dependent.assignee_id)
+            board.hand_out(tx, dependent)
 
 
 def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
-    """Let whoever made a node decide whether it is done without what it needs."""
+    """Let the coordinator decide whether a node is done without what it needs."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
@@ -234,8 +236,8 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
-        recipient=node.creator_id,
-        kind="notice",
+        recipient=teams.members(tx, node.team_id)[0].id,
+        kind="nudge",  # work again, for a coordinator that has none left
         title=notices.title_of(node),
         text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
         "somebody with assign_worker all the same, or go on without it.",

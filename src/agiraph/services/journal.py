@@ -224,7 +224,7 @@ def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
         return
     if outcome.reason is StopReason.FINISHED or (is_goal and isinstance(outcome, Finished)):
         teams.complete(tx, team.id, unless=node.id)
-    elif is_goal and isinstance(outcome, Failed) and not nodes.any_open(tx, team.id):
+    elif is_goal and isinstance(outcome, Failed) and not nodes.any_open_beside(tx, node):
         teams.stop(tx, team.id)
 
 

@@ -95,7 +95,11 @@ def make_room(tx: Tx, team_id: TeamId) -> None:
 
 
 def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
-    """A name nobody on the team ever had: the stem, or the stem with a number."""
+    """A name nobody on the team ever had: the stem, or the stem with a number.
+
+    The team's row is held, so that nobody else takes it meanwhile.
+    """
+    TEAMS.get(tx, team_id, lock=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
     taken = teams.names(tx, team_id) | RESERVED
     if stem.lower() not in taken:
@@ -105,7 +109,7 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
 
 def leave(tx: Tx, agent: Agent) -> bool:
     """Let somebody go who was hired for one task, when nothing is left to do for them."""
-    if agent.persistent or agent.retired_at is not None or nodes.has_open(tx, agent.id):
+    if agent.persistent or agent.retired_at is not None or nodes.is_needed(tx, agent.id):
         return False
     AGENTS.update(tx, agent.id, retired_at=tx.now)
     tx.emit(agent.team_id, "agent.left", agent_id=agent.id, name=agent.name)

@@ -42,6 +42,7 @@ def start(
     added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
         _reopen(tx, stage)
+    _hold_clock(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
     judge(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
@@ -117,14 +118,18 @@ def _seconds_left(tx: Tx, stage: Stage) -> float:
 def hold_clocks(tx: Tx, node_id: NodeId) -> None:
     """Stop the clocks of the stages above a node while a person is asked in them."""
     for stage in stages.above(tx, node_id):
-        asked = stages.waits_for_person(tx, stage.id)
-        if asked and stage.paused_since is None:
-            STAGES.update(tx, stage.id, paused_since=tx.now)
-        elif not asked and stage.paused_since is not None:
-            paused = stage.paused_seconds + (tx.now - stage.paused_since).total_seconds()
-            STAGES.update(tx, stage.id, paused_since=None, paused_seconds=paused)
-            left = _seconds_left(tx, STAGES.get(tx, stage.id))
-            waits.set_timer(tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=max(left, 0)))
+        _hold_clock(tx, stage)
+
+
+def _hold_clock(tx: Tx, stage: Stage) -> None:
+    asked = stages.waits_for_person(tx, stage.id)
+    if asked and stage.paused_since is None:
+        STAGES.update(tx, stage.id, paused_since=tx.now)
+    elif not asked and stage.paused_since is not None:
+        paused = stage.paused_seconds + (tx.now - stage.paused_since).total_seconds()
+        STAGES.update(tx, stage.id, paused_since=None, paused_seconds=paused)
+        left = _seconds_left(tx, STAGES.get(tx, stage.id))
+        waits.set_timer(tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=max(left, 0)))
 
 
 def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:

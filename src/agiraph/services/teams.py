@@ -76,6 +76,7 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
     team = _switch(tx, team_id, to="active", when=("paused",))
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
+    board.distribute(tx, team_id)  # what could start meanwhile
     return team
 
 

@@ -5,6 +5,7 @@ from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import dependencies, nodes, threads, waits
 from agiraph.store.nodes import NODES
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
@@ -51,7 +52,8 @@ def interrupt(tx: Tx, agent_id: AgentId) -> None:
 
 
 def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
-    """No two may wait for each other, be it by way of others."""
+    """No two may wait for each other, be it by way of others; nor decide on it at a time."""
+    TEAMS.get(tx, target.team_id, lock=True)
     if dependencies.leads_to(tx, target.id, waiter):
         raise Refused(
             f"{target.id} needs or waits for your own work, so neither would ever end. Go on "

@@ -19,7 +19,8 @@ _AHEAD = (
 def add(tx: Tx, node_id: NodeId, needs: Iterable[NodeId]) -> None:
     for needed in dict.fromkeys(needs):
         tx.run(
-            "insert into dependencies (node_id, needs_id) values (:node, :needs)",
+            "insert into dependencies (node_id, needs_id) values (:node, :needs)"
+            " on conflict do nothing",
             node=node_id,
             needs=needed,
         )

@@ -35,13 +35,25 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
     )
 
 
-def any_open(tx: Tx, team_id: TeamId) -> bool:
-    """Whether anything of this team is still to be done."""
+def is_needed(tx: Tx, agent_id: AgentId) -> bool:
+    """The same, or whether there is something it is to do once it can start."""
     sql = (
-        "select 1 from nodes where team_id = :team_id"
+        "select 1 from nodes where assignee_id = :agent"
         " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
     )
-    return tx.one(sql, team_id=team_id) is not None
+    return tx.one(sql, agent=agent_id) is not None
+
+
+def any_open_beside(tx: Tx, root: WorkNode) -> bool:
+    """Whether its team has anything to do that is not below this node."""
+    sql = (
+        "with recursive tree(id) as (select id from nodes where id = :root"
+        " union all select n.id from nodes n join tree t on n.parent_id = t.id)"
+        " select 1 from nodes where team_id = :team_id"
+        " and status in ('pending', 'assigned', 'running', 'waiting')"
+        " and id not in (select id from tree) limit 1"
+    )
+    return tx.one(sql, root=root.id, team_id=root.team_id) is not None
 
 
 def count_open(tx: Tx, team_id: TeamId) -> int:

@@ -137,7 +137,8 @@ def task_output(
     ] = None,
 ) -> Answer:
     """Look at a task that was given away, or wait for its result."""
-    node = nodes.find(tx, ctx.team.id, id)
+    # Held: it must not end between being looked at and being waited for.
+    node = NODES.get(tx, nodes.find(tx, ctx.team.id, id).id, lock=blocking)
     worker = "nobody yet" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"

@@ -41,7 +41,7 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
         return [f"the file {what!r} that was given as evidence is not in scratch/"]
     if kind == "ran" and not any(
         what in str(call.arguments.get("command", "")) and not answer.extra.get("failed")
-        for call, answer in answered(ctx.transcript.turns)
+        for call, answer in answered(ctx)
         if call.name == "bash"
     ):
         return [f"no command {what!r} was run that succeeded"]
@@ -51,23 +51,24 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
     """Whether anything was done beyond talk: something written, run, read or given away."""
     return any(files) or any(
-        call.name not in _TALK and not answer.extra.get("failed")
-        for call, answer in answered(ctx.transcript.turns)
+        call.name not in _TALK and not answer.extra.get("failed") for call, answer in answered(ctx)
     )
 
 
 def was_sent_back(ctx: RunContext) -> bool:
-    return any(
-        answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx.transcript.turns)
-        if answer.node_id == ctx.node.id
-    )  # fmt: skip
+    return any(answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx))
 
 
-def answered(turns: Iterable[Turn]) -> list[tuple[ToolCall, Turn]]:
-    """The tool log: every call that has an answer, with it."""
+def answered(ctx: RunContext) -> list[tuple[ToolCall, Turn]]:
+    """The tool log of this node: every call that has an answer, with it.
+
+    What was done for an earlier node in the same thread proves nothing for this one.
+    """
     calls: dict[str, ToolCall] = {}
     found: list[tuple[ToolCall, Turn]] = []
-    for turn in turns:
+    for turn in ctx.transcript.turns:
+        if turn.node_id != ctx.node.id:
+            continue
         calls |= {call.id: call for call in turn.calls}
         if turn.role == "tool" and turn.ref in calls:
             found.append((calls[turn.ref], turn))

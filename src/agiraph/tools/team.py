@@ -52,6 +52,7 @@ def create_work_node(
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
 ) -> Answer:
     """Add a piece of work to the board."""
+    _check_tools(ctx, tools)
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
@@ -79,6 +80,12 @@ def create_work_node(
         f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
         "when you wait for it (start_stage, task_output) or hand in."
     )
+
+
+def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
+    if unknown := sorted(set(names or ()) - ctx.known_tools):
+        known = ", ".join(sorted(ctx.known_tools))
+        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
 
 
 def _paths(
@@ -166,9 +173,7 @@ def spawn_worker(
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
     if model is not None:
         hiring.check(given, model)
-    if unknown := sorted(set(tools or ()) - ctx.known_tools):
-        known = ", ".join(sorted(ctx.known_tools))
-        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
+    _check_tools(ctx, tools)
     notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
     agent = people.hire(
         tx,

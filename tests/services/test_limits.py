@@ -1,0 +1,178 @@
+"""A team grows to its limits and no further, whoever pushes; and every call is paid for."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.people import Limits
+from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services import people
+from agiraph.services.teams import Founded
+from agiraph.store import spend, teams
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import as_reply
+from tests.services.team import gathered
+
+S = NodeStatus
+
+
+async def hire_at_once(world: World, founded: Founded, number: int) -> Counter[str]:
+    """So many hires at the same time; how often each came to what."""
+
+    async def hire(n: int) -> str:
+        try:
+            await world.store.write(
+                people.hire, founded.team.id, name=f"w{n}", role="worker", model="scripted/hand"
+            )
+        except Refused as refusal:
+            return str(refusal).partition(".")[0]
+        return "hired"
+
+    return Counter(await asyncio.gather(*[hire(n) for n in range(number)]))
+
+
+async def test_many_hires_at_once_never_pass_the_number_of_members(world: World) -> None:
+    founded, _ = await gathered(world, limits=Limits(agents=8))
+    assert await hire_at_once(world, founded, 16) == {
+        "hired": 7,
+        "The team has 8 members and may have no more": 9,
+    }
+    assert len(await world.store.read(teams.members, founded.team.id)) == 8
+
+
+async def test_many_hires_at_once_never_pass_the_number_in_a_minute(world: World) -> None:
+    founded, _ = await gathered(world, limits=Limits(agents=50, hires_per_minute=5))
+    refused = "5 were hired within a minute, which is the limit"
+    assert await hire_at_once(world, founded, 12) == {"hired": 4, refused: 8}
+    world.clock.advance(seconds=61)
+    assert (await hire_at_once(world, founded, 20))["hired"] == 5
+
+
+async def test_sixteen_agents_that_all_hire_stay_within_the_limit(world: World) -> None:
+    """All at once, through the tools, with true concurrency where the database has it."""
+    world.script("kid", *[says(call("publish", summary="grown"))] * 40)
+    give = call("assign_task", agent="new:scripted/kid", task="grow", description="grow")
+    limits = Limits(agents=20, hires_per_minute=1000)
+    founded, _ = await gathered(world, limits=limits)
+    assert founded.node is not None
+    gate = asyncio.Event()
+    for n in range(16):
+        lines = says(give, give), says(call("publish", summary="done"))
+        world.script(f"w{n}", *lines).gate = gate
+        worker = await world.store.write(
+            people.hire, founded.team.id, name=f"w{n}", role="worker", model=f"scripted/w{n}"
+        )
+        await world.say(worker.id, "Grow.", team_id=founded.team.id)
+    gate.set()
+    await world.settle()
+
+    members = 1
+    most = members
+    for event in await world.events(founded.team.id):
+        members += (event.type == "agent.hired") - (event.type == "agent.left")
+        most = max(most, members - 1)  # the coordinator's own hiring is among the events
+    assert most <= 20
+    assert {n.status for n in await world.board(founded.team.id)} == {S.WAITING, S.COMPLETED}
+
+
+async def test_a_node_makes_only_so_many_others_and_only_so_deep(world: World) -> None:
+    make = [call("create_work_node", task=f"part {n}") for n in range(6)]
+    lead = (says(*make), says(call("ask_human", question="Hm?")))
+    founded, _ = await gathered(world, lead=lead, limits=Limits(children=4, depth=1))
+    assert founded.node is not None
+    refusal = (
+        "4 tasks of yours are unfinished, which is the limit. Wait for some of them first "
+        "(task_output, start_stage)."
+    )
+    answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
+    assert answers[4:] == [refusal] * 2
+
+
+async def test_a_childs_budget_is_half_of_what_its_parent_has_left(world: World) -> None:
+    parts = [call("create_work_node", task="part", assigned_to="new:scripted/hand")] * 2
+    lead = (says(*parts), says(call("ask_human", question="Hm?")))
+    founded, _ = await gathered(
+        world, lead=lead, budget=Budget(tokens=10_120, usd=8.0, model_calls=21)
+    )
+    _, *children = await world.board(founded.team.id)
+    share = Budget(tokens=5000, usd=4.0, model_calls=10)
+    assert [n.budget for n in children] == [share, share]
+
+
+@dataclass(slots=True)
+class Delegating:
+    """A model that gives everything away: for ever, or until it is refused."""
+
+    name: str
+    background: bool
+    stubborn: bool
+    replies: int = 0
+    refusals: Counter[str] = field(default_factory=Counter[str])
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        self.replies += 1
+        return as_reply(self._react(request))
+
+    def _react(self, request: Request) -> Says:
+        answers = [t for t in request.transcript.spoken() if t.role == "tool"]
+        failed = [t.text for t in answers if t.extra.get("failed")]
+        new = [text.partition(".")[0] for text in failed[-1:]]
+        self.refusals.update(text for text in new if not text.startswith("[Task]"))
+        ending = next(t.name for t in request.tools if t.name in ("finish", "publish"))
+        if not self.stubborn and (failed or len(answers) >= 3):
+            return says(call(ending, summary="I gave it all away"))
+        return says(
+            call("assign_task", agent="new:scripted/rogue", task="Do it all", description="all",
+                 run_in_background=self.background)
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_team_of_delegators_ends_at_the_caps_with_its_money_accounted_for(
+    world: World, background: bool, stubborn: bool
+) -> None:
+    rogue = Delegating("scripted/rogue", background, stubborn)
+    world.model("rogue", rogue)
+    limits = Limits(agents=6, depth=3, children=2, hires_per_minute=12)
+    founded = await world.found("Do it all", model="scripted/rogue", limits=limits)
+    await world.settle()
+
+    board = await world.board(founded.team.id)
+    assert all(node.status.is_final for node in board)
+    assert max(node.depth for node in board) <= 3
+    assert len([e for e in await world.events(founded.team.id) if e.type == "agent.hired"]) <= 12
+    paid = await world.store.read(spend.of_team, founded.team.id)
+    calls, lost = sum(row.calls for row in paid), sum(row.lost for row in paid)
+    assert calls <= rogue.replies <= calls + lost  # what was cut off may have been made
+    assert lost <= len(board)
+    goal = board[0]
+    team = await world.store.read(teams.TEAMS.get, founded.team.id)
+    if stubborn:
+        assert (goal.status, goal.stop_reason) == (S.FAILED, StopReason.LOOPING)
+        assert team.status == "stopped"
+    else:
+        assert (goal.status, team.status) == (S.COMPLETED, "completed")
+    assert set(rogue.refusals) <= {
+        "Work may be 3 levels deep, and yours is at the last one",
+        "2 tasks of yours are unfinished, which is the limit",
+        "The team has 6 members and may have no more",
+        "12 were hired within a minute, which is the limit",
+    }
+    assert rogue.refusals
+
+
+async def test_an_envelope_bounds_a_team_of_delegators(world: World) -> None:
+    rogue = Delegating("scripted/rogue", background=True, stubborn=True)
+    world.model("rogue", rogue)
+    founded = await world.found("Do it all", model="scripted/rogue", budget=Budget(model_calls=9))
+    await world.settle()
+
+    assert all(node.status.is_final for node in await world.board(founded.team.id))
+    assert founded.node is not None
+    total = await world.store.read(spend.total, founded.node.id)
+    assert rogue.replies <= total.calls <= 9
