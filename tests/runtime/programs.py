@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
-from agiraph.domain.ids import HUMAN, TeamId
+from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
+from agiraph.domain.people import Rule
 from agiraph.domain.work import WorkNode
 from agiraph.services import board, people
 from agiraph.services import teams as founding
@@ -125,13 +126,14 @@ class Crowd:
 
 
 def give(
-    tx: Tx, command: str, *, creator: str = HUMAN, team_id: TeamId | None = None, **more: Any
+    tx: Tx, command: str, *, creator: str = HUMAN, rules: tuple[Rule, ...] = (), **more: Any
 ) -> WorkNode:
-    """A piece of work for a program; on a team of its own, unless it is named."""
-    if team_id is None:
-        founded = founding.found(tx, goal="Have it done", model="scripted/ada", start=False)
-        team_id = founded.team.id
-        creator = founded.coordinator.id if creator == "coordinator" else creator
+    """A piece of work for a program, on a team of its own."""
+    founded = founding.found(
+        tx, goal="Have it done", model="scripted/ada", start=False, permissions=rules
+    )
+    team_id = founded.team.id
+    creator = founded.coordinator.id if creator == "coordinator" else creator
     agent = people.hire(
         tx, team_id, name="tool", role="worker", model="cli", kind="cli", command=command
     )

@@ -7,6 +7,8 @@ import pytest
 
 from agiraph import config, hidden
 from agiraph.domain.ids import HUMAN
+from agiraph.domain.messages import Decision
+from agiraph.domain.people import Rule
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
@@ -235,6 +237,52 @@ async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
 
     assert (node.result, said) == ("It is [hidden].", ["[hidden]"])
     assert CANARY not in rows
+
+
+# ---- what it may do -------------------------------------------------------------------------
+
+
+async def test_a_command_of_a_model_may_do_no_more_than_bash(world: World) -> None:
+    rules = (
+        Rule(tool="bash", action="allow", pattern="./agent*"),
+        Rule(tool="bash", action="deny"),
+    )
+    denied = await done(world, f"touch it; {HANDS_IN}", rules=rules)
+    chained = await done(world, f"./agent; {HANDS_IN}", rules=rules)
+
+    [told, _] = await world.inbox()
+    for node in (denied, chained):
+        assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
+        assert list((folder_of(world, node) / "scratch").iterdir()) == []
+    assert told.text.startswith("Not allowed: this team's rules deny bash on '*'.")
+
+
+@pytest.mark.parametrize(
+    ("decision", "status"), [("approve", NodeStatus.COMPLETED), ("deny", NodeStatus.FAILED)]
+)
+async def test_a_person_may_be_asked_before_a_command_is_run(
+    world: World, decision: Decision, status: NodeStatus
+) -> None:
+    node = await done(world, HANDS_IN, rules=(Rule(tool="bash", action="ask"),))
+    [question] = await world.questions(node.team_id)
+    assert (node.status, list((folder_of(world, node) / "scratch").iterdir())) == (
+        NodeStatus.WAITING,
+        [],
+    )
+    assert question.text == f"May I call bash(command={HANDS_IN!r})?"
+    await world.answer(question, decision=decision)
+    await world.settle()
+
+    assert (await world.node(node.id)).status is status
+
+
+async def test_a_command_that_a_person_named_needs_no_further_word(
+    tmp_path: Path, database_url: str
+) -> None:
+    agent = {"agent": Command(command=HANDS_IN)}
+    async with World(tmp_path / "home", database_url=database_url, commands=agent) as world:
+        node = await done(world, "agent", rules=(Rule(tool="bash", action="deny"),))
+    assert ending(node) == COMPLETED
 
 
 # ---- what it cannot break -------------------------------------------------------------------

@@ -17,11 +17,12 @@ import orjson
 
 from agiraph.domain.chat import AGAIN, Lease, ToolCall, Turn
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
-from agiraph.domain.outcomes import Done, Failed, Finished, Outcome
+from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.beneath import Folder
 from agiraph.home.commands import CommandResult
+from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.prompts import prompt
 from agiraph.runtime.post import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
 from agiraph.services import journal, stalls
@@ -62,6 +63,8 @@ class Bridge:
     async def run(self, ctx: RunContext) -> Outcome:
         folder, _ = ctx.scope.resolve("scratch", "w")
         with folder:
+            if (outcome := await self._kept_back(ctx)) is not None:
+                return outcome
             try:
                 result = await _left_behind(ctx, folder) or await self._attempt(ctx, folder)
             except Refused as refused:
@@ -70,6 +73,32 @@ class Bridge:
         if isinstance(outcome, Finished):
             await ctx.store.write(journal.end, ctx.lease, outcome)
         return outcome
+
+    async def _kept_back(self, ctx: RunContext) -> Outcome | None:
+        """What became of a command that needs a person's word first, or may not be run at all.
+
+        One that is named in the settings a person has put there. Any other is a model's: it may do
+        no more than the same words in `bash`.
+        """
+        if (command := ctx.agent.command or "") in self.commands:
+            return None
+        call = ToolCall(id="command", name="bash", arguments={"command": command})
+        policy = PermissionPolicy()
+        answer = policy.settled(ctx, call)
+        if answer is None and policy.needs_approval(ctx, call):
+
+            def ask(tx: Tx) -> Answer:
+                return approve(tx, ctx, call)
+
+            answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+            ctx.heard(*turns)
+        match answer:
+            case Pending(waiting_on, reason):
+                return Parked((waiting_on,), reason)
+            case Done(text, failed=True):
+                return Failed(StopReason.NO_RESULT, text)
+            case _:
+                return None
 
     async def _attempt(self, ctx: RunContext, folder: Folder) -> CommandResult:
         run = ToolCall(id=f"{_RUN}{len(_begun(ctx.transcript.turns)) + 1}", name="command")
