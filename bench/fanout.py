@@ -1,13 +1,20 @@
-"""Fan-out: one coordinator hires 50 workers, who take 5 turns each side by side."""
+"""Fan-out: one coordinator hires 50 workers, who take 5 turns each side by side.
 
+Every call to a model takes 200 ms, the coordinator's too. It hires with two replies, waits with a
+third, ends with a fourth; so nobody could be done before eight calls have followed each other: two
+to hire, five of whoever was hired last, one to end.
+"""
+
+import asyncio
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agiraph.domain.people import Limits
 from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Request
+from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.registry import Keys
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -33,13 +40,28 @@ def _coordinate(request: Request) -> Says:
     return says(call("finish", summary="done"))
 
 
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A model in this process that takes its time."""
+
+    model: ReactiveModel
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        await asyncio.sleep(SECONDS)
+        return await self.model.reply(request, on_delta)
+
+
 async def measure() -> dict[str, Any]:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     limits = Limits(agents=WORKERS + 1, children=WORKERS, hires_per_minute=WORKERS + 1)
     with Stub(TURNS, delay=SECONDS, ending="publish") as stub:
         keys = Keys(openai_key="k", openai_url=stub.url)
         world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool([]),))
-        world.model("ada", ReactiveModel("scripted/ada", _coordinate))
+        world.model("ada", Slow(ReactiveModel("scripted/ada", _coordinate)))
         async with world:
             world.runtime.models.window("openai/stub")  # the list of prices is read once a process
             began, spent = time.perf_counter(), time.process_time()
@@ -50,6 +72,6 @@ async def measure() -> dict[str, Any]:
     return {
         "completed": sum(node.status == "completed" for node in nodes),
         "wall": wall,
-        "ideal": TURNS * SECONDS,
+        "ideal": (TURNS + 3) * SECONDS,
         "cpu": cpu,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agiraph.domain.chat import Lease, Transcript, Turn
-from agiraph.domain.ids import HUMAN, SYSTEM
+from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
@@ -74,6 +74,8 @@ class Executor:
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     """Commands that work as teammates, by the names they are hired under."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
+    prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
+    """Teams whose folder is laid out, with the goal that stands in it."""
 
     @property
     def _known_tools(self) -> frozenset[str]:
@@ -109,7 +111,9 @@ class Executor:
         folder = self.home.team(seat.team.id)
         agent, node = seat.agent, seat.node
         # A few small files: a thread would spend longer on getting its turns than on them.
-        folder.prepare(seat.team)
+        if self.prepared.get(seat.team.id) != seat.team.goal:
+            folder.prepare(seat.team)
+            self.prepared[seat.team.id] = seat.team.goal
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
         if folder.node(node.id).prepare(node, node.refs):
             await asyncio.to_thread(self.home.settle, seat.team.id, node.id)
