@@ -272,7 +272,7 @@ def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
     if made > turns + crashes * agents:
         yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
     for row in db.execute("select thread_id, max(seq), role, ref from journal group by thread_id"):
-        if row["role"] == "intent":
+        if (row["role"], row["ref"]) == ("intent", "thinking"):
             yield f"I12: money is still held for {row['thread_id']}"
 
 
@@ -291,5 +291,6 @@ def _processes(home: Path) -> Iterator[str]:
 
 def _leftovers(home: Path) -> Iterator[str]:
     for file in home.glob("teams/*/nodes/*/*"):
-        if file.name not in ("_spec.md", "_refs.json", "scratch", "published"):
+        kept = ("_task.md", "_context.json", "_inbox.md", "_outbox.md")  # what a program talked by
+        if file.name not in ("_spec.md", "_refs.json", "scratch", "published", *kept):
             yield f"{file.name} is left in a node's folder"

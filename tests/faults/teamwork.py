@@ -97,3 +97,30 @@ async def teamwork(home: Path) -> None:
     await found_once(world)
     await world.settle()
     await world.stop()
+
+
+# ---- a program as a teammate ---------------------------------------------------------------
+
+
+PROGRAM = (
+    "cli:echo '@coordinator: half way' >> _outbox.md; printf 'the draft\\n' > draft.md; "
+    "echo done > _result.md"
+)
+
+
+async def program(home: Path) -> None:
+    def hire(request: Request) -> Says:
+        calls = [c.name for t in request.transcript.turns for c in t.calls]
+        if not calls:
+            task = "Write the draft"
+            return says(call("assign_task", agent=PROGRAM, task=task, description="draft"))
+        if _last_tool(request).startswith("Interrupted"):
+            found = re.search(r"node_\w+", _last_tool(request))
+            assert found is not None
+            return says(call("task_output", id=found[0], blocking=True))
+        return says(call("finish", summary="the draft is there"))
+
+    world = await world_of(home, hire)
+    await found_once(world)
+    await world.settle()
+    await world.stop()

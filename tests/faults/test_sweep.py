@@ -5,9 +5,9 @@ import pytest
 from agiraph.testing.sweep import Sweep
 from tests.faults import mutants
 from tests.faults.scenarios import ALL, scenario
-from tests.faults.teamwork import teamwork
+from tests.faults.teamwork import program, teamwork
 
-EVERY = ALL | {"teamwork": teamwork}
+EVERY = ALL | {"teamwork": teamwork, "program": program}
 
 
 def _unharmed() -> None:
