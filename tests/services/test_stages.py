@@ -1,66 +1,28 @@
 """Nodes are waited for together, until their contract is met, broken or too late."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from agiraph.domain.people import Limits
-from agiraph.domain.stages import Stage
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.services import endings
-from agiraph.services.teams import Founded
-from agiraph.services.work import ring
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
+from tests.services.staging import (
+    BEGIN,
+    DONE,
+    allow,
+    begun,
+    last_answer,
+    made,
+    pass_time,
+    the_stage,
+    wait,
+    work,
+)
 from tests.services.team import created, gathered
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
-BEGIN = says(call("ask_human", question="Are all here?"))
-DONE = says(call("finish", summary="all done"))
-
-
-def made(*tasks: str, **more: Any) -> Says:
-    return says(*[call("create_work_node", task=task, **more) for task in tasks])
-
-
-def wait(name: str = "first", **more: Any) -> Callable[[Request], Says]:
-    """Wait for a stage of all that was put on the board."""
-    return lambda request: says(call("start_stage", name=name, nodes=created(request), **more))
-
-
-async def begun(
-    world: World, *lead: Any, names: tuple[str, ...] = ("bob", "cyd", "dee"), **more: Any
-) -> Founded:
-    """A team with idle workers, whose coordinator goes on with these lines."""
-    founded, _ = await gathered(world, *names, lead=(BEGIN, *lead), **more)
-    [question] = await world.questions(founded.team.id)
-    await world.answer(question, "Yes.")
-    await world.settle()
-    return founded
-
-
-async def the_stage(world: World, founded: Founded) -> Stage:
-    [stage] = await world.store.read(stages.of_team, founded.team.id)
-    return stage
-
-
-async def work(world: World, founded: Founded) -> list[WorkNode]:
-    return [n for n in await world.board(founded.team.id) if n.parent_id is not None]
-
-
-async def allow(world: World, node: WorkNode) -> None:
-    """Say yes to whoever asks for this node."""
-    [question] = [q for q in await world.questions(node.team_id) if q.node_id == node.id]
-    await world.answer(question, "Yes.")
-    await world.settle()
-
-
-async def last_answer(world: World, founded: Founded) -> str:
-    assert founded.node is not None
-    return [t.text for t in await world.turns(founded.node.id) if t.role == "tool"][-1]
 
 
 @pytest.mark.parametrize(("wants", "successes"), [("all", 3), ("majority", 2), ("any", 1)])
@@ -184,118 +146,6 @@ async def test_a_stage_that_is_over_goes_on_when_nodes_are_added(world: World) -
     await pass_time(world, 3600)  # the person takes their time
     await allow(world, second)
     assert (await world.node(founded.node.id)).status is S.COMPLETED
-
-
-async def pass_time(world: World, seconds: float) -> None:
-    """Let time pass, and everything that is due by then happen."""
-    world.clock.advance(seconds=seconds)
-    await world.store.write(ring)
-    await world.settle()
-
-
-async def test_a_stage_runs_out_of_time_and_says_what_it_waited_for(world: World) -> None:
-    founded = await begun(
-        world,
-        made("a"),
-        wait(contract={"timeout_seconds": 60}),
-        says(call("reconvene", assessment="Too late.")),
-        says(call("ask_human", question="What now?")),
-        names=(),
-        limits=Limits(agents=1),
-    )
-    await pass_time(world, 59)
-    assert (await the_stage(world, founded)).status == "running"
-    await pass_time(world, 1)
-
-    stage = await the_stage(world, founded)
-    [node] = await work(world, founded)
-    full = "nobody is free: The team has 1 members and may have no more."
-    assert (stage.status, stage.assessment) == ("reconvened", "Too late.")
-    assert (node.status, (node.waiting_reason or "")[: len(full)]) == (S.PENDING, full)
-    assert founded.node is not None
-    told = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"][-2]
-    assert told.startswith("Stage 'first' ran out of time (wanted: all).")
-    assert f"[Task] a ({node.id}, nobody): pending: {full}" in told
-
-
-async def test_time_does_not_run_while_a_person_is_asked_even_across_a_restart(
-    world: World,
-) -> None:
-    founded = await begun(
-        world,
-        made("wonder", assigned_to="bob"),
-        made("a", tools=["check_board"], assigned_to="cyd"),
-        wait(contract={"timeout_seconds": 60}),
-        says(call("ask_human", question="What now?")),
-    )
-    asking, _ = await work(world, founded)
-    await pass_time(world, 3600)
-    assert (await the_stage(world, founded)).status == "running"
-    await world.restart()
-    await pass_time(world, 3600)
-    assert (await the_stage(world, founded)).status == "running"
-
-    await allow(world, asking)
-    stage = await the_stage(world, founded)
-    assert (stage.status, stage.paused_seconds) == ("met", 7200.0)
-
-
-async def test_time_runs_on_when_nobody_is_asked_any_more(world: World) -> None:
-    founded = await begun(
-        world,
-        made("wonder", assigned_to="bob"),
-        made("b", tools=["check_board"]),
-        wait(contract={"timeout_seconds": 60}),
-        says(call("ask_human", question="What now?")),
-        names=("bob",),
-        limits=Limits(agents=2),
-    )
-    asking, left = await work(world, founded)
-    assert (asking.status, left.status) == (S.WAITING, S.PENDING)
-    await pass_time(world, 30 + 1000)
-    assert (await the_stage(world, founded)).status == "running"
-    await world.store.write(endings.cancel, asking.id)
-    assert (await the_stage(world, founded)).status == "broken"
-
-
-async def test_time_stands_still_while_a_grandchild_asks(world: World) -> None:
-    world.script(
-        "boss",
-        says(call("assign_task", agent="new:scripted/hand", task="wonder", description="ask")),
-        says(call("publish", summary="asked")),
-    )
-    founded = await begun(
-        world,
-        made("let ask", assigned_to="new:scripted/boss"),
-        wait(contract={"timeout_seconds": 60}),
-        says(call("ask_human", question="What now?")),
-        names=(),
-    )
-    await pass_time(world, 3600)
-    assert (await the_stage(world, founded)).status == "running"
-    _, grandchild = await work(world, founded)
-    await allow(world, grandchild)
-    stage = await the_stage(world, founded)
-    assert (stage.status, stage.paused_seconds) == ("met", 3600.0)
-
-
-async def test_time_stands_still_for_a_node_that_asked_before_the_stage_began(
-    world: World,
-) -> None:
-    founded = await begun(
-        world,
-        made("wonder", assigned_to="bob"),
-        says(call("ask_human", question="Shall I wait for it?")),
-        wait(contract={"timeout_seconds": 60}),
-        says(call("ask_human", question="What now?")),
-    )
-    assert founded.node is not None
-    await allow(world, founded.node)
-    await pass_time(world, 3600)
-    assert (await the_stage(world, founded)).status == "running"
-    [asking] = await work(world, founded)
-    await allow(world, asking)
-    assert (await the_stage(world, founded)).status == "met"
 
 
 async def test_a_message_ends_the_wait_and_the_stage_is_waited_for_again(world: World) -> None:

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Turn
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
+from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services import board, mail, notices
 from agiraph.store import nodes, teams, threads
 from agiraph.store.nodes import NODES
@@ -54,21 +54,27 @@ def note(tx: Tx, node_id: NodeId) -> bool:
     NODES.update(tx, node_id, stalled_at=tx.now)
     tx.emit(node.team_id, "node.stalled", node_id=node_id, agent_id=node.assignee_id)
     assert node.assignee_id is not None
-    recipient = node.creator_id if node.creator_id not in (SYSTEM, node.assignee_id) else HUMAN
-    if recipient != HUMAN and teams.AGENTS.get(tx, recipient).retired_at is not None:
-        recipient = teams.members(tx, node.team_id)[0].id
-    if recipient == node.assignee_id:
-        recipient = HUMAN
+    recipient = _hearer(tx, node)
     worker = board.name_of(tx, node.assignee_id)
     mail.send(
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
         recipient=recipient,
-        kind="notice",
+        kind="report" if recipient == HUMAN else "notice",
         title=notices.title_of(node),
         text=f"{worker} is at {notices.title_of(node)} ({node.id}), but nothing has come of it "
         f"for {AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
         node_id=node_id,
     )
     return True
+
+
+def _hearer(tx: Tx, node: WorkNode) -> str:
+    """Whoever gave the work, else the coordinator, if at work to hear it; else the person."""
+    if node.creator_id in (HUMAN, SYSTEM):
+        return HUMAN
+    coordinator = teams.members(tx, node.team_id)[0].id
+    asked = (AgentId(node.creator_id), coordinator)
+    hear = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
+    return next(hear, HUMAN)

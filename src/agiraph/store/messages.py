@@ -36,7 +36,7 @@ def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
 
 def unheard_from(tx: Tx, sender: str) -> list[Message]:
     """What this sender has said that nobody has heard yet."""
-    where = "sender = :sender and seen_at is null order by id"
+    where = "sender = :sender and seen_at is null and answered_at is null order by id"
     return MESSAGES.select(tx, where, sender=sender)
 
 

@@ -134,7 +134,9 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
         parts.append(f"needs {', '.join(needs)}")
     if node.waiting_reason:
         parts.append(f"waits: {node.waiting_reason}")
-    if node.stalled_at is not None and not node.status.is_final:
+    if node.doubts:
+        parts.append(f"not confirmed: {node.doubts}")
+    if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
         parts.append(node.result.splitlines()[0][:200])

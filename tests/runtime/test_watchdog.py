@@ -1,0 +1,234 @@
+"""Work of which nothing comes is told of once; work that waits, or takes its time, is not."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import Fenced
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.outcomes import Finished
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
+from agiraph.services import endings, journal, people, stalls
+from agiraph.store import messages
+from agiraph.testing import Says, World, call, says
+from tests.runtime.waiting import until
+from tests.services.team import gathered, put
+from tests.thinking import ThinkingModel
+
+S = NodeStatus
+LATE = stalls.AFTER_SECONDS + 1
+
+
+async def look(world: World, node_id: NodeId, *seconds: float) -> list[int]:
+    """Look each time after so long; how often it has been told of this node by then."""
+    told: list[int] = []
+    for each in seconds:
+        world.clock.advance(seconds=each)
+        await world.store.write(stalls.look)
+        told.append(len(await notes(world, node_id)))
+    return told
+
+
+async def notes(world: World, node_id: NodeId) -> list[tuple[str, str, str]]:
+    found = await world.store.read(messages.of_node, node_id)
+    return [(m.sender, m.recipient, m.kind) for m in found if m.sender == SYSTEM]
+
+
+class Steps:
+    """A model whose every reply waits for a word of the test."""
+
+    def __init__(self, world: World, name: str, *lines: Says) -> None:
+        self.arrived = [asyncio.Event() for _ in lines]
+        self.go = [asyncio.Event() for _ in lines]
+
+        def step(number: int, line: Says) -> Callable[[], Any]:
+            async def think() -> Says:
+                self.arrived[number].set()
+                await self.go[number].wait()
+                return line
+
+            return think
+
+        model = ThinkingModel(f"scripted/{name}", [step(n, line) for n, line in enumerate(lines)])
+        world.model(name, model)
+
+
+async def test_a_stall_is_told_once_an_episode_to_whoever_gave_the_work(world: World) -> None:
+    steps = Steps(
+        world, "slow", says(call("checkpoint", summary="a bit")), says(call("publish", summary="x"))
+    )
+    founded, _ = await gathered(world)
+    worker = await world.store.write(
+        people.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
+    )
+    node_id = await put(world, founded, "dawdle", to=worker)
+    await steps.arrived[0].wait()
+
+    assert await look(world, node_id, 60, LATE, LATE, LATE) == [0, 1, 1, 1]
+    assert await notes(world, node_id) == [(SYSTEM, founded.coordinator.id, "notice")]
+    steps.go[0].set()  # something comes of it: the episode is over
+    await steps.arrived[1].wait()
+    assert await look(world, node_id, 1) == [1]
+    assert (await world.node(node_id)).stalled_at is None
+    assert await look(world, node_id, 60, LATE, LATE) == [1, 2, 2]
+
+    steps.go[1].set()
+    await world.settle()
+    assert (await world.node(node_id)).status is S.COMPLETED
+    assert await look(world, node_id, LATE) == [2]
+
+
+async def test_a_stalled_goal_is_told_to_the_person(world: World) -> None:
+    steps = Steps(world, "ada", says(call("finish", summary="x")))
+    founded = await world.found("Dawdle")
+    await steps.arrived[0].wait()
+    assert founded.node is not None
+    assert await look(world, founded.node.id, LATE, LATE) == [1, 1]
+    [told] = await world.inbox()
+    assert (told.sender, told.kind, told.text) == (
+        SYSTEM,
+        "report",
+        f"coordinator is at Get to work on the goal ({founded.node.id}), but nothing has come of "
+        "it for 10 minutes. You can wait, ask, or cancel it.",
+    )
+    steps.go[0].set()
+    await world.settle()
+
+
+async def test_the_giver_that_waits_hears_of_it_at_once(world: World) -> None:
+    steps = Steps(world, "slow", says(call("publish", summary="x")))
+    lead = (
+        says(call("assign_task", agent="new:scripted/slow", task="a", description="dawdle")),
+        says(call("check_board")),
+        lambda request: says(call("task_output", id=slow_one(request), blocking=True)),
+        says(call("finish", summary="done")),
+    )
+    world.script("ada", *lead)
+    founded = await world.found("Give it away")
+    await steps.arrived[0].wait()
+
+    async def waits() -> bool:
+        return (await world.board(founded.team.id))[0].status is S.WAITING
+
+    await until(world, waits)
+    [_, errand] = await world.board(founded.team.id)
+    assert await look(world, errand.id, LATE) == [1]
+
+    async def waits_again() -> bool:
+        goal = (await world.board(founded.team.id))[0]
+        return goal.status is S.WAITING and (goal.waiting_reason or "").startswith("the result")
+
+    await until(world, waits_again)
+    assert founded.node is not None
+    said = [t.text for t in await world.turns(founded.node.id)]
+    assert any("nothing has come of it for 10 minutes" in text for text in said)
+    assert any("[running] dawdle (slow); nothing has come of it for a while" in t for t in said)
+    steps.go[0].set()
+    await world.settle()
+
+
+def slow_one(request: Request) -> str:
+    return re.findall(r"- (node_\w+) \[running\] dawdle", request.transcript.turns[-2].text)[0]
+
+
+async def test_work_that_waits_has_not_stalled(world: World) -> None:
+    founded, hands = await gathered(world, "bob")
+    node_id = await put(world, founded, "wonder", to=hands["bob"])
+    await world.settle()
+    assert await look(world, node_id, LATE, 86_400, 86_400) == [0, 0, 0]
+
+
+async def test_a_command_may_take_as_long_as_it_said_it_might(world: World, tmp_path: Path) -> None:
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    for fifo in (begun, end):
+        os.mkfifo(fifo)
+    command = f"echo > {begun}; cat {end}"
+    world.script(
+        "ada",
+        says(call("bash", command=command, timeout=3000)),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Run it")
+    await asyncio.to_thread(begun.read_text)
+    assert founded.node is not None
+    assert await look(world, founded.node.id, LATE, 2900 - LATE, 800) == [0, 0, 1]
+    await asyncio.to_thread(end.write_text, "over")
+    await world.settle()
+    assert (await world.board(founded.team.id))[0].status is S.COMPLETED
+
+
+async def test_what_a_stale_worker_writes_late_is_refused(world: World) -> None:
+    steps = Steps(world, "ada", says(call("finish", summary="never")))
+    founded = await world.found("Dawdle")
+    await steps.arrived[0].wait()
+    assert founded.node is not None
+    thread = await world.thread(founded.node.id)
+    stale = Lease(
+        team_id=founded.team.id,
+        agent_id=founded.coordinator.id,
+        node_id=founded.node.id,
+        thread_id=thread.id,
+        epoch=thread.epoch,
+    )
+    await world.store.write(endings.cancel, founded.node.id)
+    await world.settle()
+
+    turns = await world.turns(founded.node.id)
+    for late in (
+        partial(journal.answer, answers=[]),
+        partial(journal.begin, system="late", assignment="words"),
+        partial(endings.conclude, outcome=Finished("late")),
+    ):
+        late.__name__ = "late"  # type: ignore[attr-defined]
+        with pytest.raises(Fenced):
+            await world.store.write(late, lease=stale)
+    assert await world.turns(founded.node.id) == turns
+    assert (await world.node(founded.node.id)).status is S.CANCELLED
+
+
+async def test_the_watchdog_looks_by_itself(world: World) -> None:
+    steps = Steps(world, "ada", says(call("finish", summary="done")))
+    founded = await world.found("Dawdle")
+    await steps.arrived[0].wait()
+    assert founded.node is not None
+    node_id = founded.node.id
+
+    async def noticed() -> bool:
+        return (await world.node(node_id)).stalled_at is not None
+
+    world.clock.advance(seconds=LATE)
+    await until(world, noticed)
+    steps.go[0].set()
+    await world.settle()
+    assert len(await notes(world, node_id)) == 1
+
+
+async def test_a_stall_is_told_to_the_person_when_nobody_is_at_work_to_hear_it(
+    world: World,
+) -> None:
+    steps = Steps(world, "slow", says(call("publish", summary="x")))
+    founded, _ = await gathered(world, mode="infinite")
+    worker = await world.store.write(
+        people.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
+    )
+    node_id = await put(world, founded, "dawdle", to=worker)
+    await steps.arrived[0].wait()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Enough.")
+
+    async def handed_in() -> bool:
+        return (await world.board(founded.team.id))[0].status is S.COMPLETED
+
+    await until(world, handed_in)
+    assert await look(world, node_id, LATE) == [1]
+    assert await notes(world, node_id) == [(SYSTEM, HUMAN, "report")]
+    steps.go[0].set()
+    await world.settle()

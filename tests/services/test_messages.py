@@ -1,0 +1,196 @@
+"""Teammates hear each other at once, and cannot talk each other to death."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from agiraph.domain.ids import AgentId
+from agiraph.domain.messages import MOST_HOPS
+from agiraph.domain.people import Agent
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services import people
+from agiraph.services.teams import Founded
+from agiraph.store import spend
+from agiraph.store.messages import MESSAGES
+from agiraph.testing import Call, World, call, says
+from agiraph.testing.scripted import as_reply
+from tests.services.team import gathered, put
+
+S = NodeStatus
+
+
+@dataclass(slots=True)
+class Polite:
+    """A model that thanks somebody, whatever it is told."""
+
+    thanks: Call
+    tireless: bool = False
+    """Does not stop to thank while it has anything to do."""
+    replies: int = 0
+    refusals: int = 0
+
+    @property
+    def name(self) -> str:
+        return "scripted/polite"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        self.replies += 1
+        turns = list(request.transcript.spoken())
+        refused = [t for t in turns if "answered each other" in t.text]
+        self.refusals += bool(refused)
+        has_thanked = any(turn.role == "tool" for turn in turns)
+        if has_thanked and not self.tireless:
+            return as_reply(says(call("publish", summary="thanked")))
+        return as_reply(says(self.thanks))
+
+
+async def polite_team(world: World, thanks: dict[str, Call], **more: bool) -> list[Polite]:
+    """Idle agents who thank as they are told to; the first of them is greeted."""
+    founded, _ = await gathered(world)
+    models = [Polite(each, **more) for each in thanks.values()]
+    workers: list[Agent] = []
+    for name, model in zip(thanks, models, strict=True):
+        world.model(name, model)
+        workers.append(await hire(world, founded, name))
+    await world.say(workers[0].id, "Welcome!", team_id=founded.team.id)
+    await world.settle()
+    board = await world.board(founded.team.id)
+    assert all(node.status.is_final for node in board[1:])
+    paid = await world.store.read(spend.of_team, founded.team.id)
+    assert sum(row.calls for row in paid) == 1 + sum(m.replies for m in models)
+    return models
+
+
+async def hire(world: World, founded: Founded, name: str) -> Agent:
+    return await world.store.write(
+        people.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
+    )
+
+
+def thank(to: str) -> Call:
+    return call("send_message", to=to, content="Thank you!")
+
+
+@pytest.mark.parametrize(
+    "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
+)
+async def test_thanks_in_a_circle_end_by_themselves(world: World, circle: dict[str, str]) -> None:
+    models = await polite_team(world, {who: thank(to) for who, to in circle.items()})
+    assert sum(m.replies for m in models) == 2 * (MOST_HOPS + 1) - 2
+
+
+@pytest.mark.parametrize(
+    "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
+)
+async def test_even_those_who_never_stop_thanking_are_stopped(
+    world: World, circle: dict[str, str]
+) -> None:
+    models = await polite_team(world, {w: thank(to) for w, to in circle.items()}, tireless=True)
+    assert sum(m.replies for m in models) <= 50 * MOST_HOPS
+
+
+async def test_everybody_thanking_everybody_ends_by_itself(world: World) -> None:
+    models = await polite_team(world, {w: thank("everyone") for w in ("ann", "ben", "cyd", "dee")})
+    assert sum(m.replies for m in models) <= 2 * 4 * (MOST_HOPS + 2)
+
+
+async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> None:
+    founded, _ = await gathered(world)
+    ann = Polite(thank("thanker"))
+    world.model("ann", ann)
+    await hire(world, founded, "ann")
+    program = await world.store.write(
+        people.hire, founded.team.id, name="thanker", role="worker", model="cli", kind="cli",
+        command="echo '@ann: Thank you all!' >> _outbox.md; echo thanked > _result.md",
+    )  # fmt: skip
+    await world.say(AgentId(program.id), "Welcome!", team_id=founded.team.id)
+    await world.settle()
+    assert ann.replies == MOST_HOPS
+
+
+async def test_a_sender_is_told_whether_its_words_were_heard(world: World) -> None:
+    lead = (
+        says(call("ask_human", question="Begin?")),
+        says(
+            call("send_message", to="bob", content="First."),
+            call("send_message", to="bob", content="Second."),
+            call("check_messages"),
+            call("send_message", to="everyone", content="Third."),
+            call("ask_human", question="Done?"),
+        ),
+    )
+    founded, _ = await gathered(world, "bob", "cyd", lead=lead)
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
+    await world.settle()
+    assert founded.node is not None
+    answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
+    assert answers[1:] == [
+        "Sent to bob. Seen: they had nothing to do and take it up now.",
+        "Sent to bob. Queued: they hear it at their next step.",
+        "No new messages.\nNot heard yet by bob: 'Second.'",
+        "Sent to bob, cyd.",
+    ]
+    everything = await world.store.read(MESSAGES.select, "seen_at is null and recipient <> 'human'")
+    assert {m.kind for m in everything} <= {"result"}  # everyone has heard what was said
+
+
+INTERRUPTED = "Interrupted, because there is a message for you"
+
+
+@pytest.mark.parametrize(
+    ("said", "interrupts"),
+    [
+        (call("suggest_next", suggestion="Look into costs."), True),
+        (call("send_message", to="coordinator", content="Half is done."), True),
+        (call("publish", summary="done early"), False),
+    ],
+)
+async def test_words_end_a_wait_for_teammates_but_results_do_not(
+    world: World, said: Call, interrupts: bool
+) -> None:
+    ids: list[str] = []
+    lead = (
+        says(call("ask_human", question="Begin?")),
+        lambda _: says(call("task_output", id=ids[0], blocking=True)),
+        says(call("ask_human", question="Now?")),
+    )
+    world.script("tom", says(said), says(call("publish", summary="done")))
+    founded, hands = await gathered(world, "bob", lead=lead)
+    tom = await hire(world, founded, "tom")
+    ids.append(await put(world, founded, "wonder", to=hands["bob"]))
+    await world.settle()
+    [question] = [q for q in await world.questions(founded.team.id) if q.text == "Begin?"]
+    await world.answer(question, "Yes.")
+    await world.settle()
+    await put(world, founded, "talk", to=tom)
+    await world.settle()
+
+    assert founded.node is not None
+    goal = await world.node(founded.node.id)
+    asked = [t.text for t in await world.turns(goal.id) if t.text.startswith(INTERRUPTED)]
+    assert len(asked) == interrupts
+    assert goal.waiting_reason == (
+        "asked the human: Now?" if interrupts else f"the result of {ids[0]}"
+    )
+
+
+async def test_a_wait_for_the_person_is_not_ended_by_teammates(world: World) -> None:
+    world.script(
+        "tom",
+        says(call("send_message", to="coordinator", content="Hello?")),
+        says(call("publish", summary="done")),
+    )
+    founded, _ = await gathered(world)
+    await put(world, founded, "talk", to=await hire(world, founded, "tom"))
+    await world.settle()
+
+    assert founded.node is not None
+    goal = await world.node(founded.node.id)
+    assert (goal.status, goal.waiting_reason) == (S.WAITING, "asked the human: Shall we?")
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
+    await world.settle()
+    heard = [t.text for t in await world.turns(goal.id) if t.role in ("tool", "user")]
+    assert heard[1:3] == ["Yes.", "[Message from tom] Hello?"]

@@ -1,0 +1,235 @@
+"""What a worker claims is held against what it did; doubts travel with the result."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.people import Limits
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services import board, people
+from agiraph.services.teams import Founded, pause, resume
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+from agiraph.testing import Call, Says, World, call, says
+from tests.services.team import REST, gathered, put
+
+S = NodeStatus
+GIVE = call("assign_task", agent="new:scripted/wes", task="Do it.", description="do it")
+
+
+async def handed_in(
+    world: World, *lines: Says | Call, acceptance: list[str] | None = None
+) -> tuple[WorkNode, list[str], str]:
+    """A worker's node, what its calls were answered, and what its coordinator was told."""
+    world.script("wes", *[says(line) if isinstance(line, Call) else line for line in lines])
+    make = call(
+        "create_work_node", task="Do it.", assigned_to="new:scripted/wes", acceptance=acceptance
+    )
+    world.script(
+        "ada",
+        says(make),
+        lambda request: says(
+            call("task_output", id=request.transcript.turns[-2].text.split()[1][:-1], blocking=True)
+        ),
+        says(call("check_board")),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Have it done")
+    await world.settle()
+    goal, node = await world.board(founded.team.id)
+    answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
+    told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    return node, answers, "\n".join(told[1:3])
+
+
+def publish(*evidence: str) -> Call:
+    return call("publish", summary="all done", evidence=list(evidence))
+
+
+WRITE = call("write_file", path="report.md", content="words")
+LINES = ["`report.md` has the numbers", "the tests pass"]
+
+
+async def test_what_can_be_confirmed_is_accepted_at_once(world: World) -> None:
+    node, answers, told = await handed_in(
+        world,
+        WRITE,
+        call("bash", command="true && echo fine"),
+        publish("file:report.md", "ran:true"),
+        acceptance=LINES,
+    )
+    assert (node.status, node.doubts) == (S.COMPLETED, None)
+    assert answers[-1] == "Published: report.md."
+    assert "Not confirmed" not in told
+
+
+@pytest.mark.parametrize(
+    ("evidence", "missing"),
+    [
+        ((), ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
+              "nothing is given as evidence for 'the tests pass'"]),
+        (("file:other.md", "file:gone.md"),
+         ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
+          "the file 'other.md' that was given as evidence is not in scratch/",
+          "the file 'gone.md' that was given as evidence is not in scratch/"]),
+        (("it is there", "ran:pytest"),
+         ["'report.md' is not in scratch/, but '`report.md` has the numbers' asks for it",
+          "no command 'pytest' was run that succeeded"]),
+    ],
+)  # fmt: skip
+async def test_what_is_missing_is_sent_back_once_and_then_told_to_whoever_asked(
+    world: World, evidence: tuple[str, ...], missing: list[str]
+) -> None:
+    ran = call("bash", command="pytest-of-nobody; false")
+    node, answers, told = await handed_in(
+        world, ran, publish(*evidence), publish(*evidence), acceptance=LINES
+    )
+    doubts = "; ".join(missing)
+    assert answers[1] == (
+        f"[Not accepted] {doubts}. Put it right, or publish again and say in the summary why it "
+        "cannot be done; then the one who asked decides."
+    )
+    assert (node.status, node.doubts) == (S.COMPLETED, doubts)
+    assert f"Not confirmed: {doubts}" in told
+    assert f"{node.id} [completed] Do it. (wes); not confirmed: {doubts}" in told
+
+
+async def test_what_is_put_right_after_it_was_sent_back_leaves_no_doubt(world: World) -> None:
+    node, answers, _ = await handed_in(
+        world, publish(), WRITE, publish("", "I read it twice"), acceptance=LINES
+    )
+    assert answers[0].startswith("[Not accepted] ")
+    assert (node.doubts, world.published(node)) == (None, {"report.md": "words"})
+
+
+@pytest.mark.parametrize(
+    ("did", "doubts"),
+    [
+        ([], "nothing was read, written, run or given to anyone"),
+        ([call("checkpoint", summary="busy"), call("check_board")],
+         "nothing was read, written, run or given to anyone"),
+        ([call("bash", command="exit 1")], "nothing was read, written, run or given to anyone"),
+        ([call("bash", command="echo hi")], None),
+        ([WRITE], None),
+    ],
+)  # fmt: skip
+async def test_success_that_did_nothing_is_doubted(
+    world: World, did: list[Call], doubts: str | None
+) -> None:
+    node, _, told = await handed_in(world, *did, publish())
+    assert (node.status, node.doubts) == (S.COMPLETED, doubts)
+    assert (f"Not confirmed: {doubts}" in told) == (doubts is not None)
+
+
+async def test_what_was_done_for_an_earlier_task_proves_nothing_for_the_next(world: World) -> None:
+    world.script(
+        "wes",
+        says(call("bash", command="echo tested")),
+        says(publish()),
+        says(publish()),
+    )
+    again: dict[str, Any] = {"agent": "wes", "description": "again", "task": "Again."}
+    world.script(
+        "ada",
+        says(GIVE),
+        lambda request: says(call("assign_task", resume="wes", **again)),
+        says(call("finish", summary="done")),
+    )
+    founded = await world.found("Have it done twice")
+    await world.settle()
+    _, first, second = await world.board(founded.team.id)
+    assert first.doubts is None
+    assert second.doubts == "nothing was read, written, run or given to anyone"
+
+
+async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a_newcomer(
+    world: World,
+) -> None:
+    founded, _ = await gathered(world, "bob")
+    assert founded.node is not None
+    await world.store.write(
+        people.hire, founded.team.id, name="reader", role="worker", model="scripted/hand",
+        tools=("read_file",),
+    )  # fmt: skip
+    reading = await put(world, founded, "wonder at files", needs_tools=("read_file",))
+    shell = await put(world, founded, "wonder at shells", needs_tools=("bash",))
+    await world.store.write(_distribute, founded)
+    await world.settle()
+    assert [await who(world, n) for n in (reading, shell)] == ["bob", "worker"]
+    more = await put(world, founded, "wonder again", needs_tools=("read_file",))
+    await world.store.write(_distribute, founded)
+    await world.settle()
+    assert await who(world, more) == "reader"
+
+
+async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later(
+    world: World,
+) -> None:
+    founded, hands = await gathered(world, "bob", limits=Limits(agents=2))
+    asking = await put(world, founded, "wonder", to=hands["bob"])
+    waiting = await put(world, founded, "later")
+    await world.settle()
+    await world.store.write(_distribute, founded)
+    node = await world.node(waiting)
+    assert (node.status, node.waiting_reason) == (
+        S.PENDING,
+        "nobody is free: The team has 2 members and may have no more. Give the work to one of "
+        "them, or wait until somebody who was hired for one task is done.",
+    )
+    [question] = [q for q in await world.questions(founded.team.id) if q.node_id == asking]
+    await world.answer(question, "Yes.")
+    await world.settle()
+    assert (await world.node(waiting)).status is S.COMPLETED
+    assert await who(world, waiting) == "bob"
+
+
+async def test_work_that_could_start_while_the_team_paused_is_handed_out_when_it_resumes(
+    world: World,
+) -> None:
+    founded, _ = await gathered(world, "bob")
+    await world.store.write(pause, founded.team.id)
+    node_id = await put(world, founded, "later")
+    await world.store.write(_distribute, founded)
+    await world.settle()
+    assert (await world.node(node_id)).status is S.PENDING
+    await world.store.write(resume, founded.team.id)
+    await world.settle()
+    assert (await world.node(node_id)).status is S.COMPLETED
+
+
+async def test_tools_that_nobody_can_have_are_refused(world: World) -> None:
+    make = call("create_work_node", task="Fly.", tools=["fly", "bash"])
+    founded, _ = await gathered(world, lead=(says(make), *REST))
+    assert founded.node is not None
+    [answer] = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
+    assert answer.startswith("There are no tools called fly. There are: ask_human, ")
+
+
+async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) -> None:
+    wes = world.script(
+        "wes",
+        says(call("write_file", path="agents/wes/MEMORY.md", content="The key is under the mat.")),
+        says(call("write_file", path="agents/wes/NOTEBOOK.md", content="Day one: found it.")),
+        says(publish()),
+        says(publish()),
+    )
+    founded, _ = await gathered(world)
+    worker = await world.store.write(
+        people.hire, founded.team.id, name="wes", role="worker", model="scripted/wes"
+    )
+    for task in ("first", "second"):
+        await put(world, founded, task, to=worker)
+        await world.settle()
+    assert "The key is under the mat." not in wes.requests[0].system
+    assert "The key is under the mat." in wes.requests[-1].system
+    assert "Day one: found it." in wes.requests[-1].system
+
+
+def _distribute(tx: Tx, founded: Founded) -> None:
+    board.distribute(tx, founded.team.id)
+
+
+async def who(world: World, node_id: NodeId) -> str:
+    node = await world.node(node_id)
+    return (await world.store.read(AGENTS.get, node.assignee_id)).name
