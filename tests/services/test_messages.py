@@ -6,10 +6,10 @@ import pytest
 
 from agiraph.domain.ids import AgentId
 from agiraph.domain.messages import MOST_HOPS
-from agiraph.domain.people import Agent
+from agiraph.domain.people import Agent, Limits
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services import people
+from agiraph.services import endings, people
 from agiraph.services.teams import Founded
 from agiraph.store import spend
 from agiraph.store.messages import MESSAGES
@@ -194,3 +194,25 @@ async def test_a_wait_for_the_person_is_not_ended_by_teammates(world: World) -> 
     await world.settle()
     heard = [t.text for t in await world.turns(goal.id) if t.role in ("tool", "user")]
     assert heard[1:3] == ["Yes.", "[Message from tom] Hello?"]
+
+
+async def test_a_late_answer_to_somebody_who_has_left_goes_to_the_coordinator(
+    world: World,
+) -> None:
+    """Even where there is no room to bring them back."""
+    founded, _ = await gathered(world, limits=Limits(agents=2))
+    temp = await world.store.write(
+        people.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
+        persistent=False,
+    )  # fmt: skip
+    node_id = await put(world, founded, "wonder", to=temp)
+    await world.settle()
+    [question] = [q for q in await world.questions(founded.team.id) if q.node_id == node_id]
+    await world.store.write(endings.cancel, node_id)
+    await hire(world, founded, "successor")
+    await world.answer(question, "Yes, you may.")
+
+    late = await world.store.read(MESSAGES.select, "in_reply_to is not null and kind = 'message'")
+    assert [(m.recipient, m.text) for m in late] == [
+        (founded.coordinator.id, "(answering 'May I?') Yes, you may.")
+    ]

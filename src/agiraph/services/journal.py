@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import THINKING, Lease, ToolCall, Turn
-from agiraph.domain.ids import HUMAN, MessageId, new_id
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services import endings, leases, mail, spending, stages, teams, waiting
 from agiraph.services.spending import Envelope
 from agiraph.store import messages, nodes, spend, threads, waits
-from agiraph.store.teams import TEAMS
+from agiraph.store.teams import AGENTS, TEAMS, members
 from agiraph.store.tx import Tx
 
 PREVIEW = 400
@@ -200,7 +200,7 @@ def answer_question(
                 tx,
                 team_id=question.team_id,
                 sender=HUMAN,
-                recipient=question.sender,
+                recipient=_still_here(tx, AgentId(question.sender)),
                 text=late,
                 in_reply_to=question_id,
             )
@@ -213,6 +213,12 @@ def answer_question(
         )
     if question.node_id is not None:
         stages.hold_clocks(tx, question.node_id)
+
+
+def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
+    """This agent; or the coordinator, if it has left the team since."""
+    agent = AGENTS.get(tx, agent_id)
+    return agent.id if agent.retired_at is None else members(tx, agent.team_id)[0].id
 
 
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
