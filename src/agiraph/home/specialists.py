@@ -33,7 +33,7 @@ _OTHER_NAMES = {
     "Edit": ("edit_file",),
     "MultiEdit": ("edit_file",),
     "Bash": ("bash",),
-    "Grep": ("bash",),
+    "Grep": ("read_file",),
     "Glob": ("list_files",),
     "LS": ("list_files",),
     "WebSearch": ("web_search",),

@@ -42,6 +42,8 @@ LONGEST_SECONDS = 3600.0
 """How long it may take if its node does not say."""
 LONGEST_RESULT = 20_000
 OUTPUT_SHOWN = 4000
+SELDOM, LONGEST_PAUSE = 1.1, 10.0
+"""How much longer each pause between two pieces of output is than the one before, and at most."""
 
 _RUN = "run-"
 
@@ -133,7 +135,7 @@ class Bridge:
             while not running.done() and not watch.is_over:
                 await asyncio.wait({running}, timeout=LOOK_SECONDS)
                 with suppress(StoreUnavailable):  # the program need not know
-                    await watch.look()
+                    await watch.look(last=running.done())
         finally:
             # Cancelled, it ends its whole process tree before it lets go.
             running.cancel()
@@ -153,7 +155,9 @@ class _Watch:
         self._folder = folder
         self._post = Post(ctx, folder)
         self._said, self._bytes = b"", 0
-        self._quiet = self._lingers = 0.0
+        self._seen = 0
+        self._quiet = self._lingers = self._silent = 0.0
+        self._pause = LOOK_SECONDS
         self._result = ""
 
     @property
@@ -164,25 +168,29 @@ class _Watch:
         self._said = (self._said + piece)[-OUTPUT_SHOWN:]
         self._bytes += len(piece)
 
-    async def look(self) -> None:
+    async def look(self, *, last: bool) -> None:
         result = await asyncio.to_thread(_handed_in, self._folder)
         is_settled = result and result == self._result
         self._lingers = self._lingers + LOOK_SECONDS if is_settled else 0.0
         self._result = result
         await self._post.exchange()
-        await self._tell()
+        self._quiet = 0.0 if self._bytes > self._seen else self._quiet + LOOK_SECONDS
+        self._seen = self._bytes
+        await self._tell(last)
         if self._quiet >= stalls.AFTER_SECONDS:
             self._quiet = 0.0
             await self._ctx.store.write(stalls.note, self._ctx.node.id)
 
-    async def _tell(self) -> None:
-        """Let everyone see what it printed since."""
+    async def _tell(self, last: bool) -> None:
+        """Let everyone see what it printed since: at once, and ever more seldom if it goes on."""
+        self._silent += LOOK_SECONDS
+        if self._bytes == 0 or (self._silent < self._pause and not last):
+            return
         said, size = self._said, self._bytes
-        self._said, self._bytes = b"", 0
-        self._quiet = 0.0 if size else self._quiet + LOOK_SECONDS
-        if size:
-            text = said.decode(errors="replace").replace("\0", NO_TEXT)
-            await self._ctx.store.write(_emit_output, self._ctx.lease, text, size)
+        self._said, self._bytes, self._seen, self._silent = b"", 0, 0, 0.0
+        self._pause = min(self._pause * SELDOM, LONGEST_PAUSE)
+        text = said.decode(errors="replace").replace("\0", NO_TEXT)
+        await self._ctx.store.write(_emit_output, self._ctx.lease, text, size)
 
 
 def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
