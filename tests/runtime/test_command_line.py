@@ -185,7 +185,7 @@ async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
 
     await until(world, is_stalled)
     [notice] = await events_of(world, node, "message.sent")
-    assert (notice["recipient"], notice["kind"]) == (HUMAN, "notice")
+    assert (notice["recipient"], notice["kind"]) == (HUMAN, "report")
     assert notice["text"].startswith(f"tool is at Do it ({node.id}), but nothing has come of it")
     await gate.say("something")
     await until(world, goes_on)

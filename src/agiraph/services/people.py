@@ -82,7 +82,7 @@ def _check_name(name: str) -> None:
 def make_room(tx: Tx, team_id: TeamId) -> None:
     """Refuse to let a team grow beyond its limits; its row is held, so that nobody else does."""
     limits = TEAMS.get(tx, team_id, lock=True).limits
-    if len(teams.members(tx, team_id)) >= limits.agents:
+    if teams.count(tx, team_id) >= limits.agents:
         raise Refused(
             f"The team has {limits.agents} members and may have no more. Give the work to one of "
             "them, or wait until somebody who was hired for one task is done."

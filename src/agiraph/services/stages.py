@@ -10,7 +10,7 @@ from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services import board, notices, waiting
-from agiraph.store import nodes, stages, waits
+from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
@@ -87,14 +87,12 @@ def judge(tx: Tx, stage_id: StageId) -> None:
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
         return
-    members = stages.nodes(tx, stage_id)
-    done = sum(n.status is NodeStatus.COMPLETED for n in members)
-    still_open = sum(not n.status.is_final for n in members)
-    most = len(members)
-    needed = {"all": most, "majority": most // 2 + 1, "any": 1}[stage.contract.wants]
-    if done >= needed:
+    found = stages.tally(tx, stage_id)
+    majority = found.nodes // 2 + 1
+    needed = {"all": found.nodes, "majority": majority, "any": 1}[stage.contract.wants]
+    if found.done >= needed:
         _end(tx, stage, "met")
-    elif done + still_open < needed:
+    elif found.done + found.open < needed:
         _end(tx, stage, "broken")
 
 
@@ -166,13 +164,14 @@ def summary(tx: Tx, stage: Stage) -> str:
     parts = [f"Stage {stage.name!r} {_SAYING[stage.status]} (wanted: {stage.contract.wants})."]
     for node in stages.nodes(tx, stage.id):
         worker = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
-        if node.status.is_final:
+        who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
+        if not node.status.is_final:
+            parts.append(who + (f": {node.waiting_reason}" if node.waiting_reason else ""))
+        elif messages.was_told(tx, node.id):
+            parts.append(f"{who}; its result came to you as a message")
+        else:
             text = node.result or "(no result)"
             parts.append(notices.completion(node, worker=worker, text=text))
-        else:
-            why = f": {node.waiting_reason}" if node.waiting_reason else ""
-            who = f"{notices.title_of(node)} ({node.id}, {worker})"
-            parts.append(f"[Task] {who}: {node.status}{why}")
     if stage.status != "reconvened":
         parts.append("Look at the results, then call reconvene with your assessment.")
     return "\n\n".join(parts)

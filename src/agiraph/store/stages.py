@@ -1,8 +1,10 @@
 """Stages, as rows."""
 
+from typing import NamedTuple
+
 from agiraph.domain.ids import NodeId, StageId, TeamId
 from agiraph.domain.stages import Stage
-from agiraph.domain.work import WorkNode
+from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store.nodes import NODES
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
@@ -23,6 +25,27 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Stage]:
 
 def nodes(tx: Tx, stage_id: StageId) -> list[WorkNode]:
     return NODES.select(tx, "stage_id = :stage_id order by id", stage_id=stage_id)
+
+
+class Tally(NamedTuple):
+    """How many nodes a stage has, how many of them succeeded, and how many are not over."""
+
+    nodes: int
+    done: int
+    open: int
+
+
+def tally(tx: Tx, stage_id: StageId) -> Tally:
+    rows = tx.all(
+        "select status, count(*) from nodes where stage_id = :stage_id group by status",
+        stage_id=stage_id,
+    )
+    counts = {NodeStatus(status): int(number) for status, number in rows}
+    return Tally(
+        nodes=sum(counts.values()),
+        done=counts.get(NodeStatus.COMPLETED, 0),
+        open=sum(number for status, number in counts.items() if not status.is_final),
+    )
 
 
 def above(tx: Tx, node_id: NodeId) -> list[Stage]:

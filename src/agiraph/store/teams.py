@@ -21,6 +21,15 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
     return AGENTS.select(tx, where, team_id=team_id)
 
 
+def count(tx: Tx, team_id: TeamId) -> int:
+    """How many are on a team now."""
+    row = tx.one(
+        "select count(*) from agents where team_id = :team_id and retired_at is null",
+        team_id=team_id,
+    )
+    return 0 if row is None else int(row[0])
+
+
 def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
     row = tx.one(
         "select count(*) from agents where team_id = :team_id and created_at > :moment",
