@@ -43,6 +43,7 @@ def send(
     ref: str | None = None,
     client_id: str | None = None,
     hops: int = 0,
+    sets_to_work: bool = True,
 ) -> Message:
     """Store a message; its recipient hears it at the next yield point, or is given it as work."""
     if not text.strip():
@@ -60,6 +61,7 @@ def send(
         agent = teams.lock(tx, AgentId(recipient))
     becomes_work = (
         agent is not None
+        and sets_to_work
         and kind in ASKS_FOR_WORK
         and hops < MOST_HOPS
         and not nodes.has_open(tx, agent.id)
@@ -102,9 +104,21 @@ def send(
 
 
 def broadcast(tx: Tx, *, team_id: TeamId, sender: str, text: str, hops: int = 0) -> list[Message]:
-    """Say something to everyone on the team but oneself."""
+    """Say something to everyone on the team but oneself.
+
+    Of those with nothing to do only the coordinator takes it up; the others hear it when they are
+    next at work: what is said to all should not cost a piece of work each.
+    """
     return [
-        send(tx, team_id=team_id, sender=sender, recipient=agent.id, text=text, hops=hops)
+        send(
+            tx,
+            team_id=team_id,
+            sender=sender,
+            recipient=agent.id,
+            text=text,
+            hops=hops,
+            sets_to_work=agent.role == "coordinator",
+        )
         for agent in teams.members(tx, team_id)
         if agent.id != sender
     ]
