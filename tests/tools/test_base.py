@@ -129,7 +129,8 @@ def agent(role: str, *tools: str) -> Agent:
 
 
 COMMON = [
-    "ask_human", "assign_task", "bash", "check_board", "check_messages", "checkpoint",
+    "ask_human", "assign_task", "bash", "cancel_work_node", "check_board", "check_messages",
+    "checkpoint",
     "create_work_node", "edit_file", "list_files", "read_file", "read_ref", "send_message",
     "task_output", "write_file",
 ]  # fmt: skip

@@ -117,6 +117,8 @@ class WorkNode:
     creator_id: str = HUMAN
     assignee_id: AgentId | None = None
     parent_id: NodeId | None = None
+    payer_id: NodeId | None = None
+    """Whose budget it is paid from, if none above it: the node whose words set it off."""
     stage_id: StageId | None = None
     trigger_id: TriggerId | None = None
     thread_id: ThreadId | None = None

@@ -8,7 +8,7 @@ import orjson
 
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -151,6 +151,7 @@ def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
         source="user" if from_human else "delegation",
         creator_id=HUMAN if from_human else heard[0].sender,
         assignee_id=people.return_to_work(tx, agent).id,
+        payer_id=None if from_human else heard[0].node_id,
         hops=max(message.hops for message in heard),
     )
 
@@ -186,7 +187,22 @@ def ask(
     )
 
 
-def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None) -> Message:
+def withdraw(tx: Tx, node_id: NodeId) -> None:
+    """Nobody needs an answer any more to what was asked for this node."""
+    for question in messages.of_node(tx, node_id):
+        if question.kind in NEEDS_ANSWER and question.answered_at is None:
+            text = "No longer needed: the work it was asked for was cancelled."
+            close(tx, question.id, text, decision=None, sender=SYSTEM)
+
+
+def close(
+    tx: Tx,
+    question_id: MessageId,
+    text: str,
+    *,
+    decision: Decision | None,
+    sender: str = HUMAN,
+) -> Message:
     """Write down the answer to a question, unless there is one already."""
     question = MESSAGES.get(tx, question_id, lock=True)
     if question.kind not in NEEDS_ANSWER:
@@ -210,7 +226,7 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
         seq=messages.next_seq(tx, question.team_id, question.sender),
-        sender=HUMAN,
+        sender=sender,
         recipient=question.sender,
         text=text or (decision or ""),
         created_at=tx.now,

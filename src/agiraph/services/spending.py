@@ -33,9 +33,10 @@ def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
         )
         if (envelope.tokens, envelope.usd, envelope.calls) != (None, None, None):
             found.append(envelope)
-        if node.parent_id is None:
+        above = node.parent_id or node.payer_id
+        if above is None:
             break
-        node = NODES.get(tx, node.parent_id)
+        node = NODES.get(tx, above)
     return tuple(reversed(found))
 
 

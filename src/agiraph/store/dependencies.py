@@ -54,6 +54,15 @@ def of_team(tx: Tx, team_id: str) -> dict[NodeId, list[NodeId]]:
     return found
 
 
+def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
+    """Whether a node is among those that another was made for."""
+    while other.parent_id is not None:
+        if other.parent_id == node.id:
+            return True
+        other = NODES.get(tx, other.parent_id)
+    return False
+
+
 def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
     """Whether a node needs or waits for another, be it by way of further nodes."""
     seen, ahead = {start}, [start]

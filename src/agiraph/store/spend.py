@@ -89,7 +89,7 @@ class Total:
 
 _TREE = (
     "with recursive tree(id) as (select id from nodes where id = :root"
-    " union all select n.id from nodes n join tree t on n.parent_id = t.id) "
+    " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
 )
 
 

@@ -10,7 +10,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import StageContract
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
-from agiraph.services import board, hiring, notices, people, spending, stages
+from agiraph.services import board, endings, hiring, notices, people, spending, stages
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
@@ -207,6 +207,33 @@ def assign_worker(
     if node.status is NodeStatus.PENDING:
         return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
     return Done(f"{worker.name} has {node.id} in the queue.")
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    For work that is no longer wanted, or that nothing comes of. It ends with all below it; what it
+    has written stays in its folder.
+    """,
+)
+def cancel_work_node(
+    tx: Tx,
+    ctx: RunContext,
+    node_id: str,
+    reason: Annotated[str, Field(min_length=1, description="For whoever reads the record")],
+) -> Answer:
+    """Cancel a piece of work that was given away."""
+    node = nodes.find(tx, ctx.team.id, node_id)
+    if node.status.is_final:
+        return Done(f"{node.id} is {node.status} already.")
+    if node.id == ctx.node.id:
+        raise Refused("That is your own work: hand in what you have instead.")
+    if ctx.agent.role != "coordinator" and node.creator_id != ctx.agent.id:
+        raise Refused("You may cancel what you gave away yourself; ask the coordinator.")
+    if dependencies.is_above(tx, node, ctx.node):
+        raise Refused("Your own work is part of it: hand in what you have instead.")
+    endings.cancel(tx, node.id)
+    return Done(f"Cancelled {node.id} and all below it.")
 
 
 @tool(effect="transaction")

@@ -23,6 +23,7 @@ BUILT_IN: dict[str, Tool] = {
         team.check_board,
         team.spawn_worker,
         team.assign_worker,
+        team.cancel_work_node,
         team.promote,
         team.start_stage,
         team.reconvene,

@@ -11,6 +11,7 @@ alter table stages add column paused_since bigint;
 alter table stages add column paused_seconds double precision not null default 0;
 create index stages_of_node on stages (node_id, created_at);
 
+alter table nodes add column payer_id text references nodes (id);
 alter table nodes add column thread_id text;
 alter table nodes add column depth integer not null default 0;
 alter table nodes add column hops integer not null default 0;
@@ -24,3 +25,4 @@ update nodes set thread_id = (
 create index threads_under on threads (parent_id) where parent_id is not null;
 create index nodes_at_work on nodes (claimed_at) where status = 'running';
 create index messages_of_node on messages (node_id) where node_id is not null;
+create index nodes_paid_by on nodes (payer_id) where payer_id is not null;
