@@ -6,7 +6,7 @@ from rich.table import Column, Table
 
 from agiraph.cli.session import as_json, command, opened, shown
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import NEEDS_ANSWER, Decision, Message
+from agiraph.domain.messages import Decision, Message
 from agiraph.services import journal
 from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
@@ -39,17 +39,16 @@ async def inbox(only_open: bool, json_: bool) -> None:
     """List questions, approvals, results and failures."""
     async with opened() as (_, store):
         found = await store.read(messages.inbox, limit=1000)
+        waiting = {m.id for m in await store.read(messages.open_questions)}
     if only_open:
-        found = [m for m in found if m.kind in NEEDS_ANSWER and m.answered_at is None]
+        found = [m for m in found if m.id in waiting]
     if json_:
         return click.echo(as_json(found))
     if not found:
         return click.echo("Nothing here.")
     table = Table(Column("id", no_wrap=True), "kind", "state", "text", box=None)
     for message in found:
-        state = (
-            "answered" if message.answered_at else "open" if message.kind in NEEDS_ANSWER else ""
-        )
+        state = "answered" if message.answered_at else "open" if message.id in waiting else ""
         table.add_row(message.id, message.kind, state, shown(message.text))
     Console().print(table)
 

@@ -100,7 +100,6 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
         owner=None,
     )
     _close(tx, node)
-    mail.withdraw(tx, node.id)
     event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
     tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
     _cancel_children(tx, node)

@@ -8,7 +8,7 @@ import orjson
 
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -187,22 +187,7 @@ def ask(
     )
 
 
-def withdraw(tx: Tx, node_id: NodeId) -> None:
-    """Nobody needs an answer any more to what was asked for this node."""
-    for question in messages.of_node(tx, node_id):
-        if question.kind in NEEDS_ANSWER and question.answered_at is None:
-            text = "No longer needed: the work it was asked for was cancelled."
-            close(tx, question.id, text, decision=None, sender=SYSTEM)
-
-
-def close(
-    tx: Tx,
-    question_id: MessageId,
-    text: str,
-    *,
-    decision: Decision | None,
-    sender: str = HUMAN,
-) -> Message:
+def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None) -> Message:
     """Write down the answer to a question, unless there is one already."""
     question = MESSAGES.get(tx, question_id, lock=True)
     if question.kind not in NEEDS_ANSWER:
@@ -226,7 +211,7 @@ def close(
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
         seq=messages.next_seq(tx, question.team_id, question.sender),
-        sender=sender,
+        sender=HUMAN,
         recipient=question.sender,
         text=text or (decision or ""),
         created_at=tx.now,

@@ -74,12 +74,15 @@ def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
     return MESSAGES.select(tx, where, after=after, limit=limit)
 
 
-def open_questions(tx: Tx, team_id: TeamId) -> list[Message]:
+def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
+    """What waits for a person's answer: of one team, or of all. What was cancelled does not."""
     where = (
-        "team_id = :team_id and answered_at is null"
-        " and kind in ('question', 'approval') order by id"
+        "answered_at is null and kind in ('question', 'approval') and not exists (select 1"
+        " from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
     )
-    return MESSAGES.select(tx, where, team_id=team_id)
+    if team_id is None:
+        return MESSAGES.select(tx, f"{where} order by id")
+    return MESSAGES.select(tx, f"team_id = :team_id and {where} order by id", team_id=team_id)
 
 
 def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:

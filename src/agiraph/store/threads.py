@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from agiraph.domain.chat import Attachment, Lease, Role, Thread, ToolCall, Turn
-from agiraph.domain.errors import Fenced
+from agiraph.domain.errors import Fenced, StoreDamaged
 from agiraph.domain.ids import AgentId, NodeId, ThreadId
 from agiraph.domain.work import Usage
 from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros, to_text
@@ -126,22 +126,25 @@ def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000
 
 def _turn(thread_id: ThreadId, row: Row) -> Turn:
     place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
-    return Turn(
-        thread_id=thread_id,
-        seq=place & _MOST,
-        node_id=node_id,
-        role=role,
-        text=text,
-        at=from_micros(at),
-        ref=ref,
-        calls=() if calls is None else _CALLS.validate_python(from_json(calls)),
-        attachments=()
-        if attachments is None
-        else _ATTACHMENTS.validate_python(from_json(attachments)),
-        extra={} if extra is None else from_json(extra),
-        model=model,
-        usage=Usage() if usage is None else Usage(**from_json(usage)),
-    )
+    try:
+        return Turn(
+            thread_id=thread_id,
+            seq=place & _MOST,
+            node_id=node_id,
+            role=role,
+            text=text,
+            at=from_micros(at),
+            ref=ref,
+            calls=() if calls is None else _CALLS.validate_python(from_json(calls)),
+            attachments=()
+            if attachments is None
+            else _ATTACHMENTS.validate_python(from_json(attachments)),
+            extra={} if extra is None else from_json(extra),
+            model=model,
+            usage=Usage() if usage is None else Usage(**from_json(usage)),
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise StoreDamaged(f"A turn of {thread_id} cannot be read: {error}") from error
 
 
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
