@@ -4,6 +4,8 @@ from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
 """Characters that one piece of work may put into another's thread; the rest is in its files."""
+NAMES = 2000
+"""Characters of the list of what it published."""
 
 
 def assignment(node: WorkNode, *, giver: str) -> str:
@@ -23,8 +25,8 @@ def assignment(node: WorkNode, *, giver: str) -> str:
     return "\n\n".join(parts)
 
 
-def completion(node: WorkNode, *, worker: str, text: str) -> str:
-    """How a task ended, for whoever gave it."""
+def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST) -> str:
+    """How a task ended, for whoever gave it, with so much of its result."""
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
         f"Title: {title_of(node)}",
@@ -34,11 +36,11 @@ def completion(node: WorkNode, *, worker: str, text: str) -> str:
     if node.manifest:
         names = sorted(node.manifest)
         shown = ", ".join(f"nodes/{node.id}/published/{name}" for name in names[:20])
-        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        lines.append(f"Files: {shown}{more}")
+        more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
+        lines.append(f"Files: {shown[:NAMES]}{more}")
     if node.doubts:
         lines.append(f"Not confirmed: {node.doubts}")
-    return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text))
+    return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text, longest))
 
 
 _ENDINGS = {
@@ -59,7 +61,8 @@ def _framed(what: str, text: str) -> str:
     return f"--- {what} ---\n{text}\n--- END OF {what} ---"
 
 
-def _cut(text: str) -> str:
-    if len(text) <= LONGEST:
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
         return text
-    return text[:LONGEST] + f"\n… ({len(text) - LONGEST:,} characters more in its files)"
+    where = "in its files" if longest == LONGEST else "by task_output"
+    return text[:longest] + f"\n… ({len(text) - longest:,} characters more {where})"

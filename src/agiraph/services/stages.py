@@ -16,6 +16,8 @@ from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
 TIMER = "stage:"
+SUMMARY = 60_000
+"""Characters that all results of a stage together put into its coordinator's thread."""
 
 
 def start(
@@ -162,7 +164,9 @@ _SAYING = {
 def summary(tx: Tx, stage: Stage) -> str:
     """How a stage stands, node by node, for its coordinator."""
     parts = [f"Stage {stage.name!r} {_SAYING[stage.status]} (wanted: {stage.contract.wants})."]
-    for node in stages.nodes(tx, stage.id):
+    members = stages.nodes(tx, stage.id)
+    longest = max(SUMMARY // max(len(members), 1), 200)
+    for node in members:
         worker = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
         who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
         if not node.status.is_final:
@@ -171,7 +175,7 @@ def summary(tx: Tx, stage: Stage) -> str:
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"
-            parts.append(notices.completion(node, worker=worker, text=text))
+            parts.append(notices.completion(node, worker=worker, text=text, longest=longest))
     if stage.status != "reconvened":
         parts.append("Look at the results, then call reconvene with your assessment.")
     return "\n\n".join(parts)

@@ -164,6 +164,16 @@ def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> lis
     return NODES.select(tx, where, team_id=team_id, after=after, limit=limit)
 
 
+def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
+    """What is not over, then what ended last, as far as the limit; in the order it was made."""
+    where = (
+        "team_id = :team_id order by case when status in ('pending', 'assigned', 'running',"
+        " 'waiting') then 0 else 1 end, id desc limit :limit"
+    )
+    found = NODES.select(tx, where, team_id=team_id, limit=limit)
+    return sorted(found, key=lambda node: node.id)
+
+
 def agents_with_work(tx: Tx) -> list[AgentId]:
     """Everyone whose queue somebody should look at: for a runtime that has just started."""
     rows = tx.all(

@@ -18,6 +18,9 @@ from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import hirer
 
+SHOWN = 100
+"""Pieces of work that the board shows a model."""
+
 Refs = Annotated[
     dict[str, str] | None,
     Field(
@@ -113,7 +116,10 @@ def shown_board(tx: Tx, ctx: RunContext) -> str:
     """The board and the team, for a model to read."""
     needs = dependencies.of_team(tx, ctx.team.id)
     lines = ["Work:"]
-    for node in nodes.board(tx, ctx.team.id):
+    shown = nodes.latest(tx, ctx.team.id, limit=SHOWN)
+    if len(shown) == SHOWN:
+        lines.append(f"(no more than {SHOWN}: what is open, then what ended last)")
+    for node in shown:
         lines.append(_row(tx, node, needs.get(node.id, []), is_own=node.id == ctx.node.id))
     open_stages = [s for s in stage_rows.of_team(tx, ctx.team.id) if s.status != "reconvened"]
     if open_stages:
