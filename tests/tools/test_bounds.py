@@ -1,0 +1,63 @@
+"""Bounds: however much a team does, its coordinator's thread gets no more than it can read."""
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.stages import StageContract
+from agiraph.domain.work import NodeStatus
+from agiraph.services import board, stages
+from agiraph.services.stages import SUMMARY
+from agiraph.services.teams import Founded
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from agiraph.tools.team import SHOWN
+
+
+def make(tx: Tx, founded: Founded, number: int) -> list[str]:
+    """Finished pieces of work with long results, and one that is open and older than they are."""
+    made = [
+        board.create(tx, team_id=founded.team.id, task=f"Part {n}", source="user").id
+        for n in range(number + 1)
+    ]
+    for node_id in made[1:]:
+        NODES.update(tx, node_id, status=NodeStatus.COMPLETED, result="long " * 1000)
+    return list(made)
+
+
+async def test_a_board_shows_what_is_open_and_what_ended_last(world: World) -> None:
+    ada = world.script("ada", says(call("check_board")), says(call("finish", summary="seen")))
+    founded = await world.found("Look", start=False)
+    made = await world.store.write(make, founded, 2 * SHOWN)
+    await world.say(founded.coordinator.id, "Look at it.", team_id=founded.team.id)
+    await world.settle()
+
+    shown = ada.heard.split("Team:")[0]
+    assert shown.count("- node_") == SHOWN
+    assert made[0] in shown
+    assert made[-1] in shown
+    assert made[1] not in shown
+    assert len(shown) < 500 * SHOWN
+
+
+async def test_all_results_of_a_stage_together_stay_readable(world: World) -> None:
+    world.script("ada", says(call("ask_human", question="What now?")))
+    founded = await world.found("Look")
+    await world.settle()
+    assert founded.node is not None
+    lease = Lease(
+        team_id=founded.team.id,
+        agent_id=founded.coordinator.id,
+        node_id=founded.node.id,
+        thread_id=ThreadId(""),
+        epoch=0,
+    )
+
+    def summary(tx: Tx) -> str:
+        made = make(tx, founded, 100)[1:]
+        stage = stages.start(tx, lease, name="s", node_ids=made, contract=StageContract())
+        return stages.summary(tx, stage)
+
+    said = await world.store.write(summary)
+    assert said.count("has finished a task of yours") == 100
+    assert "characters more by task_output" in said
+    assert len(said) < SUMMARY + 100 * 500
