@@ -186,3 +186,18 @@ async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_comes(world
     goal, task = await world.board(founded.team.id)
     assert (goal.status, task.result) == (S.COMPLETED, "Three.")
     assert "--- RESULT ---\nThree." in ada.heard
+
+
+async def test_an_interrupted_wait_with_a_timeout_says_what_it_was_for(world: World) -> None:
+    wait = fetch(blocking=True, timeout_ms=60_000)
+    ada = world.script("ada", says(give(run_in_background=True)), wait, DONE)
+    world.script("bob", ASK)
+    founded = await world.found("Count")
+    await world.settle()
+    await world.say(founded.coordinator.id, "Still there?", team_id=founded.team.id)
+    await world.settle()
+    _, task = await world.board(founded.team.id)
+
+    told = [t.text for t in ada.requests[2].turns if t.role == "tool"][-1]
+    assert told.startswith("Interrupted, because there is a message for you")
+    assert f"(the result of {task.id}) is still under way" in told

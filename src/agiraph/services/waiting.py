@@ -40,7 +40,8 @@ def run_out(tx: Tx, timer: str) -> int:
 def interrupt(tx: Tx, agent_id: AgentId) -> None:
     """Somebody has something to say: end waits for teammates; a person's answer is waited for."""
     for node in nodes.waiting(tx, agent_id):
-        open_waits = waits.of_node(tx, node.id)
+        # A call with a time limit has two waits; what it really waits for comes first.
+        open_waits = sorted(waits.of_node(tx, node.id), key=_is_time)
         if not all(w.call_id and w.waiting_on.startswith(_FOR_TEAMMATES) for w in open_waits):
             continue
         answered: set[str] = set()
@@ -49,6 +50,10 @@ def interrupt(tx: Tx, agent_id: AgentId) -> None:
                 answered.add(wait.call_id)
                 _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
         _go_on(tx, open_waits[0])
+
+
+def _is_time(wait: Wait) -> bool:
+    return wait.waiting_on.startswith("time:")
 
 
 def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
@@ -82,7 +87,7 @@ def _go_on(tx: Tx, wait: Wait) -> None:
     if node.status is not NodeStatus.WAITING or waits.of_node(tx, node.id):
         return
     # Of all waits only those for a time are time the work takes.
-    is_work = wait.waiting_on.startswith("time:") and not wait.call_id
+    is_work = _is_time(wait) and not wait.call_id
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)
