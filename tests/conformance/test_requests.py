@@ -287,3 +287,30 @@ async def test_half_a_character_does_not_keep_the_rest_from_being_sent(
         await model_on(provider, server).reply(Request(transcript=thread(turn("user", "a\ud800b"))))
 
     assert [m.text for m in server.requests[0].messages] == ["a?b"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "forbidden"),
+    [
+        (ANTHROPIC, {"tool_choice": {"type": "none"}}),
+        (OPENAI, {"tool_choice": "none"}),
+        (GEMINI, {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}),
+        (OPENROUTER, {"tool_choice": "none"}),
+        (HOUSE, {"tool_choice": "none"}),
+    ],
+    ids=lambda value: value.vendor if isinstance(value, Provider) else "",
+)
+async def test_tools_that_may_not_be_called_are_shown_all_the_same(
+    model_on: ModelOn, provider: Provider, forbidden: dict[str, Any]
+) -> None:
+    """So the beginning of the request stays what the vendor has cached."""
+    plain = request(*TURNS, tools=(SPEC,))
+    async with ModelServer([says("Yes."), says("No.")]) as server:
+        model = model_on(provider, server)
+        await model.reply(plain)
+        await model.reply(replace(plain, may_call=False))
+    with_calls, without = server.requests
+
+    assert without.body == with_calls.body | forbidden
+    end = with_calls.raw.rstrip(b"}")
+    assert without.raw.startswith(end)

@@ -82,6 +82,8 @@ def encode(model: str, request: Request, max_output_tokens: int = MAX_OUTPUT_TOK
         (model, request.tools, limit), lambda: _opening(model, request, limit)
     )
     settings: Part = {}
+    if request.tools and not request.may_call:
+        settings["tool_choice"] = {"type": "none"}
     if request.schema is not None:
         form = {"type": "json_schema", "schema": _closed(request.schema)}
         settings["output_config"] = {"format": form}

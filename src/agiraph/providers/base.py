@@ -15,6 +15,9 @@ OnDelta = Callable[[str], None]
 class Request:
     transcript: Transcript
     tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
+    """Whether the tools may be called. They are shown all the same: the thread is full of calls,
+    and its beginning stays as the vendor has cached it."""
     max_output_tokens: int | None = None
     schema: dict[str, Any] | None = None
     """The JSON schema the reply's text must meet, for a structured answer."""

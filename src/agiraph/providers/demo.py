@@ -27,7 +27,7 @@ class DemoModel:
         answers = [t for t in request.transcript.turns if t.role == "tool"]
         assignment = next((t.text for t in request.transcript.spoken()), "")
         text, call = self._step(len(answers), assignment, answers[-1].text if answers else "")
-        names = {tool.name for tool in request.tools}
+        names = {tool.name for tool in request.tools} if request.may_call else set[str]()
         if call is not None and call.name not in names:
             ending = "finish" if "finish" in names else "publish"
             call = ToolCall(id="", name=ending, arguments={"summary": text}) if names else None

@@ -88,7 +88,9 @@ def encode(model: str, request: Request) -> Body:
         config["maxOutputTokens"] = request.max_output_tokens
     if request.schema is not None:
         config |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
-    settings = {"generationConfig": config} if config else {}
+    settings: Part = {"generationConfig": config} if config else {}
+    if request.tools and not request.may_call:
+        settings["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
     return (opening, written.extend(request.transcript), ending(settings))
 
 

@@ -90,6 +90,8 @@ def encode(
     if request.max_output_tokens is not None:
         name = "max_completion_tokens" if "max_completion_tokens" in learnt else "max_tokens"
         settings[name] = request.max_output_tokens
+    if request.tools and not request.may_call:
+        settings["tool_choice"] = "none"
     if request.tools and "reasoning_effort" in learnt:
         settings["reasoning_effort"] = "none"
     if (schema := request.schema) is not None:

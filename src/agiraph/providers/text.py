@@ -166,7 +166,8 @@ class _Rendering:
 
     def ask(self, request: Request, draw: Callable[[], str]) -> _Asked:
         """End the chat with what is new and the key for the reply."""
-        kind = "json" if request.schema is not None else "calls" if request.tools else "words"
+        calls = request.tools and request.may_call
+        kind = "json" if request.schema is not None else "calls" if calls else "words"
         again = self._asked
         if again is None or again[1:] != (kind, len(self._tail)) or kind == "json":
             again = _Asked(draw(), kind, len(self._tail))

@@ -48,13 +48,13 @@ class Compaction:
                 if reason := await loop.catch_up(ctx, notice, hear=False):
                     return reason
             if transcript.last_spoken.ref == flush:
-                reply = await loop.think(ctx, loop.specs, "compaction")
+                reply = await loop.think(ctx, "compaction")
                 if outcome := await loop.act(ctx, reply.calls):
                     return outcome
             if reason := await loop.catch_up(ctx, Notice(ask, prompt("compact")), hear=False):
                 return reason
         if transcript.last_spoken.ref == ask:
-            await loop.think(ctx, (), "compaction")
+            await loop.think(ctx, "compaction", may_call=False)
         last = transcript.last_reply
         await self._cut(ctx, number, last.text if last else "")
         return None

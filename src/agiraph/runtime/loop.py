@@ -54,7 +54,7 @@ class Loop:
     async def think_or_shorten(self, ctx: RunContext) -> Turn | None:
         """A reply; or nothing, if the thread had to be shortened first."""
         try:
-            return await self.think(ctx, self.specs)
+            return await self.think(ctx)
         except ContextExceeded:
             if not await self.compaction.force(ctx):
                 raise
@@ -85,14 +85,12 @@ class Loop:
         ctx.heard(*heard.turns)
         return heard.spent
 
-    async def think(
-        self, ctx: RunContext, specs: tuple[ToolSpec, ...], purpose: str = "work"
-    ) -> Turn:
+    async def think(self, ctx: RunContext, purpose: str = "work", *, may_call: bool = True) -> Turn:
         """Ask the model; its whole answer is written down, or none of it."""
         watch = self.on_delta
         try:
             reply = await self.model.reply(
-                Request(transcript=ctx.transcript, tools=specs),
+                Request(transcript=ctx.transcript, tools=self.specs, may_call=may_call),
                 None if watch is None else lambda words: watch(ctx, words),
             )
         except ModelError as error:
@@ -102,7 +100,7 @@ class Loop:
             journal.reply,
             ctx.lease,
             text=reply.text,
-            calls=ctx.transcript.named_apart(reply.calls),
+            calls=ctx.transcript.named_apart(reply.calls) if may_call else (),
             model=reply.model or self.model.name,
             usage=reply.usage,
             purpose=purpose,

@@ -29,6 +29,7 @@ class Asked:
     system: str
     turns: tuple[Turn, ...]
     tools: tuple[str, ...]
+    """What it might have called."""
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class ScriptedModel:
             Asked(
                 system=request.transcript.system,
                 turns=tuple(request.transcript.spoken()),
-                tools=tuple(t.name for t in request.tools),
+                tools=tuple(t.name for t in request.tools) if request.may_call else (),
             )
         )
         if self.gate is not None:
