@@ -105,7 +105,9 @@ async def test_what_cannot_be_published_is_told_before_anything_is_lost(world: W
 
     [goal] = await world.board(founded.team.id)
     answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
-    assert answers[1] == ("scratch/_manifest.json has a name that publishing needs; remove it or rename it.")
+    assert answers[1] == (
+        "scratch/_manifest.json has a name that publishing needs; remove it or rename it."
+    )
     assert (goal.result, world.published(goal)) == ("now", {"mine.json": "{}"})
     assert sorted(file.name for file in folder(world, goal).iterdir()) == [
         "_refs.json",
