@@ -1,13 +1,21 @@
 """Seed scenario 4: a worker finds its task too big and gives parts of it to others below it."""
 
+import asyncio
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
+from agiraph.runtime.command_line import Command
 from agiraph.store.teams import AGENTS
-from agiraph.testing import Says, World, call, says
+from agiraph.testing import ModelServer, Says, World, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.scenarios import claude_code
 from tests.scenarios.reading import created, news, place
 
 GOAL = (
@@ -41,6 +49,18 @@ printf '{"name": "todo", "private": true}\\n' > frontend/package.json
 echo "The frontend asks $verb $path." > _result.md
 """
 COMPILE = f"""{sys.executable} -c 'compile(open("backend/main.py").read(), "main.py", "exec")'"""
+CLAUDE = {
+    "backend": {
+        "backend/main.py": "from fastapi import FastAPI\n\napp = FastAPI()\n",
+        "_result.md": "The backend answers GET /todos (Build FastAPI backend).",
+    },
+    "frontend": {
+        "frontend/package.json": '{"name": "todo", "private": true}\n',
+        "frontend/src/App.jsx": 'export const todos = () => fetch("/todos");\n',
+        "_result.md": "The frontend asks GET /todos.",
+    },
+}
+"""What the model behind Claude Code has it write."""
 DOCKERFILE = 'FROM python:3\nCOPY backend /app\nCMD ["fastapi", "run", "/app/main.py"]'
 
 
@@ -71,6 +91,47 @@ async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path
     os.mkfifo(meeting)
     backend = script(tmp_path / "backend-agent", BACKEND)
     frontend = script(tmp_path / "frontend-agent", FRONTEND)
+    names = await build(world, f"cli:{backend} {meeting}", f"cli:{frontend} {meeting}")
+    assert names == ["backend-agent", "frontend-agent"]
+
+
+@pytest.fixture(scope="session")
+def claude() -> Path:
+    return claude_code.installed()
+
+
+async def test_a_worker_gives_parts_of_its_task_to_claude_code(
+    tmp_path: Path, claude: Path
+) -> None:
+    """The real program, twice at once; only what its model says is scripted."""
+    both = asyncio.Barrier(2)
+
+    async def play(seen: Seen) -> Step:
+        whole = " ".join(message.text for message in seen.messages)
+        found = re.search(r"Primary working directory: (\S+)", whole + seen.system)
+        assert found is not None
+        files = CLAUDE["backend" if "Build FastAPI backend" in whole else "frontend"]
+        done = sum(message.role == "tool" for message in seen.messages)
+        if done == 0:
+            await both.wait()  # neither goes on before the other is at work
+        if done == len(files):
+            return says("It is done.")
+        name, text = list(files.items())[done]
+        return says(call("Write", file_path=f"{found[1]}/{name}", content=text))
+
+    async with ModelServer(play) as server:
+        command = (
+            f'{shlex.quote(str(claude))} -p "$(cat _task.md)" --model {claude_code.MODEL} '
+            "--permission-mode acceptEdits --allowedTools Write,Read"
+        )
+        named = Command(command=command, environment=claude_code.environment(server.anthropic_url))
+        async with World(tmp_path / "home", commands={"claude": named}) as world:
+            assert await build(world, "cli:claude", "cli:claude") == ["claude", "claude-2"]
+    assert server.refused == []
+
+
+async def build(world: World, backend: str, frontend: str) -> list[str]:
+    """The whole scenario, with these two as the programs; what they are called."""
     world.script(
         "ada",
         says(
@@ -99,13 +160,13 @@ async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path
                 "create_work_node",
                 title="Build FastAPI backend",
                 task="GET /todos",
-                assigned_to=f"cli:{backend} {meeting}",
+                assigned_to=backend,
             ),
             call(
                 "create_work_node",
                 title="Build React frontend",
                 task="It shows what the backend has.",
-                assigned_to=f"cli:{frontend} {meeting}",
+                assigned_to=frontend,
             ),
             call(
                 "create_work_node",
@@ -147,11 +208,7 @@ async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path
 
     # Two programs worked on their own, side by side; a model gave a single answer.
     workers = [await world.store.read(AGENTS.get, n.assignee_id) for n in parts]
-    assert [(a.kind, a.name) for a in workers] == [
-        ("cli", "backend-agent"),
-        ("cli", "frontend-agent"),
-        ("llm", "docker"),
-    ]
+    assert [a.kind for a in workers] == ["cli", "cli", "llm"]
     begun = [place(events, "node.started", node_id=n.id) for n in parts[:2]]
     ended = [place(events, "node.completed", node_id=n.id) for n in parts[:2]]
     assert max(begun) < min(ended)
@@ -174,3 +231,4 @@ async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path
     }
     assert result["frontend/src/App.jsx"] == 'export const todos = () => fetch("/todos");\n'
     assert result["Dockerfile"] == f"{DOCKERFILE}\n"
+    return [worker.name for worker in workers[:2]]
