@@ -178,9 +178,9 @@ def split_reply() -> None:
     think = Loop.think
     settle = spend.settle
 
-    async def split(self: Loop, ctx: RunContext, specs: Any) -> Turn:
+    async def split(self: Loop, ctx: RunContext) -> Turn:
         spend.settle = lambda tx, lease, **_: None
-        turn = await think(self, ctx, specs)
+        turn = await think(self, ctx)
 
         def pay(tx: Tx) -> None:
             settle(tx, ctx.lease, purpose="work", model=turn.model or "", usage=turn.usage)
