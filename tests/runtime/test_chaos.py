@@ -114,7 +114,7 @@ class Chaos:
                 await asyncio.sleep(0.1)
 
     async def at_work(self) -> bool:
-        return bool(await self.store.read(nodes.agents_with_work))
+        return bool(await self.store.read(nodes.queues))
 
     async def answer_all(self) -> bool:
         asked = [

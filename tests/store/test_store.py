@@ -15,6 +15,7 @@ from agiraph.domain.chat import Thread
 from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.work import Queue
 from agiraph.runtime.clustered import install
 from agiraph.services import teams
 from agiraph.services.teams import Founded

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.domain.work import Usage
+from agiraph.domain.work import Lane, Usage
 
 Role = Literal["system", "user", "assistant", "tool", "intent"]
 """Who speaks. An intent is for the journal alone: a call was begun that costs money, or that must
@@ -17,8 +17,6 @@ AGAIN = "again:"
 
 THINKING = "thinking"
 """What an intent to ask the model is about; it carries what was held for the call."""
-
-ThreadKind = Literal["work", "reply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +57,16 @@ class Thread:
     agent_id: AgentId
     created_at: datetime
     node_id: NodeId | None = None
-    kind: ThreadKind = "work"
+    kind: Lane = "work"
     parent_id: ThreadId | None = None
     epoch: int = 0
     """Raised by every claim; an append that carries an older one is refused."""
     claimed_seq: int = 0
     closed_at: datetime | None = None
+    harvested_at: datetime | None = None
+    """When its agent looked back on it and kept what it learned."""
+    tainted_by: str | None = None
+    """Where words came from that nobody on the team vouches for, if any are in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import MessageId, NodeId, TeamId
 
 MessageKind = Literal[
@@ -57,3 +58,6 @@ class Message:
     """When its recipient heard it: an agent at a yield point, a person by reading."""
     answered_at: datetime | None = None
     decision: Decision | None = None
+    reply_id: NodeId | None = None
+    """The node that answers it, if a person said it and wants an answer."""
+    attachments: tuple[Attachment, ...] = ()

@@ -38,6 +38,8 @@ class Team:
     status: TeamStatus = "active"
     permissions: tuple["Rule", ...] = ()
     limits: Limits = Limits()
+    learns: bool = True
+    """Whether its agents look back on their work and keep what they learned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
@@ -14,6 +14,28 @@ Source = Literal["user", "delegation", "trigger", "self", "system"]
 
 IfUnmet = Literal["fail", "skip", "go_on", "ask"]
 """What becomes of a node when something it needs did not succeed."""
+
+
+Lane = Literal["work", "reply", "reflection"]
+"""What an agent does side by side: its work, its answers to a person, its looking back on work.
+In each lane it does one thing at a time."""
+
+
+class Queue(NamedTuple):
+    """The nodes an agent has before it in one lane."""
+
+    agent_id: AgentId
+    lane: Lane = "work"
+
+    @property
+    def key(self) -> str:
+        """A name for it, as other processes are told it."""
+        return self.agent_id if self.lane == "work" else f"{self.agent_id}/{self.lane}"
+
+    @classmethod
+    def of(cls, key: str) -> "Queue":
+        agent_id, _, lane = key.partition("/")
+        return cls(AgentId(agent_id), cast(Lane, lane or "work"))
 
 
 Halt = Literal["cancel", "pause"]
@@ -112,6 +134,7 @@ class WorkNode:
     task: str
     source: Source
     created_at: datetime
+    lane: Lane = "work"
     status: NodeStatus = NodeStatus.PENDING
     title: str = ""
     creator_id: str = HUMAN

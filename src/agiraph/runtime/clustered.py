@@ -20,13 +20,14 @@ from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
 
 from agiraph.domain.errors import StoreUnavailable
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
+from agiraph.domain.work import Queue
 from agiraph.runtime.engine import Drive
 from agiraph.services import work
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
-from agiraph.store.postgres import CONTROL, RUN_AGENT
+from agiraph.store.postgres import CONTROL, WORK_OFF
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
 
@@ -60,8 +61,8 @@ class ClusteredEngine:
         self._store = store
         self._clock = clock
         self._drive = drive
-        self._running: dict[AgentId, asyncio.Task[None]] = {}
-        self._again: set[AgentId] = set()
+        self._running: dict[Queue, asyncio.Task[None]] = {}
+        self._again: set[Queue] = set()
         self._alarm = asyncio.Event()
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -96,7 +97,7 @@ class ClusteredEngine:
         await self._pool.close()
 
     async def idle(self) -> None:
-        while self._running or await self._store.read(nodes.agents_with_work):
+        while self._running or await self._store.read(nodes.queues):
             self._changed.clear()
             # Another process may do the last of it, and nobody tells us.
             with contextlib.suppress(TimeoutError):
@@ -111,7 +112,7 @@ class ClusteredEngine:
         """PgQueuer's run() ends with its connection, so it is begun again until we stop."""
         while not self._stopping.is_set():
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
-            queuer.entrypoint(RUN_AGENT)(self._run_job)
+            queuer.entrypoint(WORK_OFF)(self._run_job)
             try:
                 await queuer.run(dequeue_timeout=LOOK, heartbeat_timeout=HEARTBEAT)
             except Exception as error:
@@ -120,28 +121,28 @@ class ClusteredEngine:
 
     async def _run_job(self, job: Job) -> None:
         assert job.payload is not None
-        agent_id = AgentId(job.payload.decode())
+        queue = Queue.of(job.payload.decode())
         if self._only is not None:
-            agent = await self._store.read(AGENTS.get, agent_id)
+            agent = await self._store.read(AGENTS.get, queue.agent_id)
             if agent.team_id != self._only:  # another process may want it
                 raise RetryRequested(delay=timedelta(seconds=1), reason="of another team")
-        if agent_id in self._running:
-            self._again.add(agent_id)  # whoever runs it here looks once more when done
+        if queue in self._running:
+            self._again.add(queue)  # whoever runs it here looks once more when done
             return
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            self._again.add(agent_id)
-            while agent_id in self._again:
-                self._again.discard(agent_id)
-                await self._run(agent_id, f"job {job.id}", stopping)
+            self._again.add(queue)
+            while queue in self._again:
+                self._again.discard(queue)
+                await self._run(queue, f"job {job.id}", stopping)
         finally:
-            self._running.pop(agent_id, None)
+            self._running.pop(queue, None)
             stopping.cancel()
             self._changed.set()
 
-    async def _run(self, agent_id: AgentId, owner: str, stopping: asyncio.Task[bool]) -> None:
-        task = asyncio.create_task(self._work_off(agent_id, owner), name=f"drive {agent_id}")
-        self._running[agent_id] = task
+    async def _run(self, queue: Queue, owner: str, stopping: asyncio.Task[bool]) -> None:
+        task = asyncio.create_task(self._work_off(queue, owner), name=f"drive {queue.key}")
+        self._running[queue] = task
         try:
             await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
@@ -151,22 +152,22 @@ class ClusteredEngine:
             if task.cancelled():
                 raise RetryRequested(delay=timedelta(0), reason="cancelled")
             if error := task.exception():
-                log.error("driving %s failed", agent_id, exc_info=error)
+                log.error("driving %s failed", queue.key, exc_info=error)
                 raise RetryRequested(delay=timedelta(seconds=1), reason=repr(error))
         finally:
             task.cancel()
 
-    async def _work_off(self, agent_id: AgentId, owner: str) -> None:
-        """Drive the agent, unless its node was claimed by this very job: then it came again.
+    async def _work_off(self, queue: Queue, owner: str) -> None:
+        """Drive the queue, unless its node was claimed by this very job: then it came again.
 
         Its former runner is dead or slow. The work gets a job with a new number, so that a slow
         one can neither claim it back nor, when it ends its job, delete the other's.
         """
-        left = await self._store.read(nodes.running, agent_id)
+        left = await self._store.read(nodes.running, queue)
         if left is not None and left.owner == owner:
-            await self._store.write(work.disown, agent_id, owner=owner)
+            await self._store.write(work.disown, queue, owner=owner)
         else:
-            await self._drive(agent_id, owner=owner, only=self._only)
+            await self._drive(queue, owner=owner, only=self._only)
 
     async def _listen(self) -> None:
         """Hear other processes ask for a cancel."""
@@ -185,14 +186,14 @@ class ClusteredEngine:
                     await connection.close(timeout=1)
             await asyncio.sleep(RESTART_SECONDS)
 
-    def _control(self, _connection: object, _pid: int, _channel: str, agent_id: object) -> None:
-        if task := self._running.get(AgentId(str(agent_id))):
+    def _control(self, _connection: object, _pid: int, _channel: str, key: object) -> None:
+        if task := self._running.get(Queue.of(str(key))):
             task.cancel()
 
     async def _catch_up_on_cancels(self) -> None:
         """Hear what was said while nobody listened."""
-        for agent_id, task in list(self._running.items()):
-            node = await self._store.read(nodes.running, agent_id)
+        for queue, task in list(self._running.items()):
+            node = await self._store.read(nodes.running, queue)
             if node is not None and node.cancel_requested:
                 task.cancel()
 
@@ -215,7 +216,7 @@ class ClusteredEngine:
                 await self._reconcile()
 
     async def _reconcile(self) -> None:
-        """Queue agents that have work but no queue entry: a crash may have taken it along."""
+        """Enter queues that hold work but have no entry: a crash may have taken it along."""
         async with self._pool.acquire() as connection, connection.transaction():
             if not await connection.fetchval("select pg_try_advisory_xact_lock($1)", LOCK):
                 return
@@ -223,4 +224,4 @@ class ClusteredEngine:
             forgotten = await connection.fetch(nodes.WITHOUT_QUEUE_ENTRY)
             queries = Queries(AsyncpgDriver(connection))  # pyright: ignore[reportArgumentType]
             for row in forgotten:
-                await queries.enqueue(RUN_AGENT, row[0].encode(), 0)
+                await queries.enqueue(WORK_OFF, row[0].encode(), 0)

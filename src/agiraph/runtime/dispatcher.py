@@ -17,13 +17,13 @@ from agiraph.domain.errors import (
     StoreDamaged,
     StoreUnavailable,
 )
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.time import Clock
-from agiraph.domain.work import StopReason
+from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
-from agiraph.runtime.lanes import Lanes
+from agiraph.runtime.lanes import Lanes, lanes
 from agiraph.services import endings, journal, leases, work
 from agiraph.store import threads
 from agiraph.store.database import Store
@@ -41,13 +41,13 @@ class Dispatcher:
     store: Store
     clock: Clock
     executor: Executor
-    lanes: Lanes = field(default_factory=Lanes)
+    lanes: Lanes = field(default_factory=lanes)
 
-    async def drive(self, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> None:
-        """Run this agent's nodes, one after another, until its queue holds no more."""
+    async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> None:
+        """Run the nodes of a queue, one after another, until it holds no more."""
         while True:
-            async with self.lanes.work:
-                lease = await self._claim(agent_id, owner=owner, only=only)
+            async with self.lanes[queue.lane]:
+                lease = await self._claim(queue, owner=owner, only=only)
                 if lease is None:
                     return
                 await self.run(lease)
@@ -77,11 +77,11 @@ class Dispatcher:
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
             await self.store.write(work.release, lease)
 
-    async def _claim(self, agent_id: AgentId, *, owner: str, only: TeamId | None) -> Lease | None:
+    async def _claim(self, queue: Queue, *, owner: str, only: TeamId | None) -> Lease | None:
         pause = FIRST_PAUSE
         while True:
             claiming = asyncio.ensure_future(
-                self.store.write(work.claim, agent_id, owner=owner, only=only)
+                self.store.write(work.claim, queue, owner=owner, only=only)
             )
             try:
                 return await asyncio.shield(claiming)

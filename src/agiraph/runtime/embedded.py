@@ -3,8 +3,9 @@
 import asyncio
 import logging
 
-from agiraph.domain.ids import AgentId, TeamId, new_id
+from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.time import Clock
+from agiraph.domain.work import Queue
 from agiraph.runtime.engine import Drive
 from agiraph.services import work
 from agiraph.store import nodes, waits
@@ -15,11 +16,11 @@ log = logging.getLogger("agiraph.engine")
 
 
 AGAIN_SECONDS = 30.0
-"""How long an agent is left alone whose queue could not be worked off, for whatever reason."""
+"""How long a queue is left alone that could not be worked off, for whatever reason."""
 
 
 class EmbeddedEngine:
-    """A commit that leaves something to do wakes its agent; one task sleeps to the next due time.
+    """A commit that leaves something to do wakes its queue; one task sleeps to the next due time.
 
     The home's lock keeps every other runtime away, so a node found running was left by a crash.
     """
@@ -29,8 +30,8 @@ class EmbeddedEngine:
         self._clock = clock
         self._drive = drive
         self._owner = new_id("run")
-        self._running: dict[AgentId, asyncio.Task[None]] = {}
-        self._again: set[AgentId] = set()
+        self._running: dict[Queue, asyncio.Task[None]] = {}
+        self._again: set[Queue] = set()
         self._timers: asyncio.Task[None] | None = None
         self._alarm = asyncio.Event()
         self._changed = asyncio.Event()
@@ -43,8 +44,8 @@ class EmbeddedEngine:
         await self._store.write(nodes.forget_owners)
         self._store.subscribe(self._notice)
         self._timers = asyncio.create_task(self._keep_time(), name="timers")
-        for agent_id in await self._store.read(nodes.agents_with_work):
-            self._wake(agent_id)
+        for queue in await self._store.read(nodes.queues):
+            self._wake(queue)
 
     async def stop(self) -> None:
         self._stopping = True
@@ -59,36 +60,36 @@ class EmbeddedEngine:
             await self._changed.wait()
 
     def _notice(self, aftermath: Aftermath) -> None:
-        for agent_id in aftermath.wakes:
-            self._wake(agent_id)
-        for agent_id in aftermath.cancels:
-            if task := self._running.get(agent_id):
+        for queue in aftermath.wakes:
+            self._wake(queue)
+        for queue in aftermath.cancels:
+            if task := self._running.get(queue):
                 task.cancel()
         if aftermath.alarm:
             self._alarm.set()
 
-    def _wake(self, agent_id: AgentId) -> None:
+    def _wake(self, queue: Queue) -> None:
         if self._stopping:
             return
-        if agent_id in self._running:
-            self._again.add(agent_id)
+        if queue in self._running:
+            self._again.add(queue)
             return
-        task = asyncio.create_task(self._run(agent_id), name=f"drive {agent_id}")
-        self._running[agent_id] = task
-        task.add_done_callback(lambda done: self._finished(agent_id, done))
+        task = asyncio.create_task(self._run(queue), name=f"drive {queue.key}")
+        self._running[queue] = task
+        task.add_done_callback(lambda done: self._finished(queue, done))
 
-    async def _run(self, agent_id: AgentId) -> None:
-        self._again.discard(agent_id)
-        await self._drive(agent_id, owner=self._owner, only=self._only)
+    async def _run(self, queue: Queue) -> None:
+        self._again.discard(queue)
+        await self._drive(queue, owner=self._owner, only=self._only)
 
-    def _finished(self, agent_id: AgentId, task: asyncio.Task[None]) -> None:
-        del self._running[agent_id]
+    def _finished(self, queue: Queue, task: asyncio.Task[None]) -> None:
+        del self._running[queue]
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("driving %s failed; trying again soon", agent_id, exc_info=error)
-            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, agent_id)
-        elif agent_id in self._again or task.cancelled():
-            self._wake(agent_id)
+            log.error("driving %s failed; trying again soon", queue.key, exc_info=error)
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, queue)
+        elif queue in self._again or task.cancelled():
+            self._wake(queue)
 
     async def _keep_time(self) -> None:
         """Sleep until the nearest due time; a nearer one written meanwhile wakes us early."""

@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.ids import TeamId
+from agiraph.domain.work import Queue
 
 
 class Drive(Protocol):
-    async def __call__(self, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> None:
-        """Work off this agent's queue; return when there is nothing left that can run."""
+    async def __call__(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> None:
+        """Work off this queue; return when there is nothing left that can run."""
         ...
 
 

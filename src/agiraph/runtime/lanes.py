@@ -1,17 +1,14 @@
 """Lanes: how much runs at once, so that talking never waits for work and work not for chores."""
 
 import asyncio
-from dataclasses import dataclass, field
 
-WORK = 200
-INTERACTIVE = 32
-MAINTENANCE = 4
+from agiraph.domain.work import Lane
+
+PLACES: dict[Lane, int] = {"reply": 32, "work": 200, "reflection": 4}
+
+Lanes = dict[Lane, asyncio.Semaphore]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lanes:
-    """Places of their own for replies to people, for work, and for harvest and housekeeping."""
-
-    interactive: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(INTERACTIVE))
-    work: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORK))
-    maintenance: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAINTENANCE))
+def lanes() -> Lanes:
+    """Places of their own for answers to people, for work, and for looking back on it."""
+    return {lane: asyncio.Semaphore(places) for lane, places in PLACES.items()}

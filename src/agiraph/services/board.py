@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, new_id
 from agiraph.domain.people import Agent
-from agiraph.domain.work import Budget, IfUnmet, NodeStatus, Source, WorkNode
+from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services import people
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store.nodes import NODES
@@ -32,6 +32,7 @@ def create(
     if_unmet: IfUnmet = "fail",
     budget: Budget | None = None,
     hops: int = 0,
+    lane: Lane = "work",
 ) -> WorkNode:
     """A new node: in its assignee's queue if it can start, else where it waits for that."""
     if not task.strip():
@@ -45,6 +46,7 @@ def create(
         task=task,
         title=title,
         source=source,
+        lane=lane,
         created_at=tx.now,
         creator_id=creator_id,
         assignee_id=assignee_id,
@@ -67,6 +69,7 @@ def create(
         title=title,
         parent_id=parent_id,
         creator_id=creator_id,
+        lane=lane,
         needs=list(depends_on),
     )
     depend(tx, node, depends_on)
@@ -128,7 +131,7 @@ def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     agent = people.return_to_work(tx, teams.lock(tx, agent_id))
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=agent_id, agent=agent.name)
-    tx.wake(agent_id)
+    tx.wake(agent_id, node.lane)
     return node
 
 

@@ -7,7 +7,7 @@ from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services import board, leases, mail, notices, people, stages, waiting
+from agiraph.services import board, leases, mail, notices, people, rest, stages, waiting
 from agiraph.store import dependencies, messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -52,9 +52,10 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         _cancel_children(tx, node)
     _spread(tx, node, text)
     _take_up_late_mail(tx, agent)
+    rest.begin(tx, agent, node)
     people.leave(tx, agent)
     board.distribute(tx, node.team_id)
-    tx.wake(agent.id)
+    tx.wake(agent.id, node.lane)
     return node
 
 
@@ -67,7 +68,7 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
     if node.status is NodeStatus.RUNNING:
         NODES.update(tx, node_id, cancel_requested=True)
         assert node.assignee_id is not None
-        return tx.cancel(node.assignee_id)
+        return tx.cancel(node.assignee_id, node.lane)
     end_cancelled(tx, node)
 
 
@@ -79,8 +80,9 @@ def _cancel_children(tx: Tx, node: WorkNode) -> None:
 def cancelled(tx: Tx, lease: Lease) -> None:
     """The runner has stopped a node it was asked to cancel."""
     threads.hold(tx, lease)
-    end_cancelled(tx, NODES.get(tx, lease.node_id, lock=True))
-    tx.wake(lease.agent_id)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    end_cancelled(tx, node)
+    tx.wake(lease.agent_id, node.lane)
 
 
 def end_cancelled(tx: Tx, node: WorkNode) -> None:
@@ -107,6 +109,7 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
     if node.assignee_id is not None:
         agent = teams.lock(tx, node.assignee_id)
         _take_up_late_mail(tx, agent)
+        rest.begin(tx, agent, node)
         people.leave(tx, agent)
     board.distribute(tx, node.team_id)
 

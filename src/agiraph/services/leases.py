@@ -28,6 +28,7 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
         node_id=node.id,
         parent_id=None if above is None else above.id,
         created_at=tx.now,
+        kind=node.lane,
     )
     THREADS.insert(tx, thread)
     NODES.update(tx, node.id, thread_id=thread.id)

@@ -32,6 +32,7 @@ def found(
     permissions: tuple[Rule, ...] = (),
     tools: tuple[str, ...] = (),
     limits: Limits | None = None,
+    learns: bool = True,
     start: bool = True,
 ) -> Founded:
     """A new team with its coordinator and, unless it should wait, its first piece of work."""
@@ -47,6 +48,7 @@ def found(
         mode=mode,
         permissions=permissions,
         limits=limits or Limits(),
+        learns=learns,
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, "team.created", name=team.name, goal=team.goal, mode=mode)
@@ -81,9 +83,9 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
 
 
 def stop(tx: Tx, team_id: TeamId) -> Team:
-    """Cancel everything of this team that is not done."""
+    """Cancel everything of this team that is not done; who was spoken to still answers."""
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
-    for node in nodes.still_open(tx, team_id):
+    for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
         if not NODES.get(tx, node.id).status.is_final:
             endings.cancel(tx, node.id)
     return team

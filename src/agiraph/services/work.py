@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import Lease
-from agiraph.domain.ids import AgentId, StageId, TeamId, new_id
+from agiraph.domain.ids import StageId, TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS
 from agiraph.domain.outcomes import Parked
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services import board, endings, leases, mail, stages, waiting
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
@@ -18,32 +18,33 @@ MAX_CRASHES = 3
 """A step that took the runtime down this often is not tried again without a person's word."""
 
 
-def claim(tx: Tx, agent_id: AgentId, *, owner: str, only: TeamId | None = None) -> Lease | None:
-    """Take up this agent's work: what a dead runner left, else the next in its queue.
+def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Lease | None:
+    """Take up what a dead runner left of this queue, else what is next in it.
 
     `only` leaves the work of other teams where it is.
     """
-    agent = teams.lock(tx, agent_id)
+    agent = teams.lock(tx, queue.agent_id)
     if only is not None and agent.team_id != only:
         return None
-    if teams.TEAMS.get(tx, agent.team_id).status in ("paused", "archived"):
+    status = teams.TEAMS.get(tx, agent.team_id).status
+    if status == "archived" or (status == "paused" and queue.lane != "reply"):
         return None
-    left = nodes.running(tx, agent_id)
+    left = nodes.running(tx, queue)
     if left is not None and left.owner not in (None, owner):
         return None
-    node = left or nodes.next_assigned(tx, agent_id)
+    node = left or nodes.next_assigned(tx, queue)
     if node is None:
         return None
     if node.cancel_requested:
         endings.end_cancelled(tx, node)
-        return claim(tx, agent_id, owner=owner, only=only)
+        return claim(tx, queue, owner=owner, only=only)
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
     spoken = threads.last_spoken(tx, thread.id)
     head = spoken.seq if spoken else 0
     crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0
     lease = Lease(
         team_id=node.team_id,
-        agent_id=agent_id,
+        agent_id=agent.id,
         node_id=node.id,
         thread_id=thread.id,
         epoch=thread.epoch + 1,
@@ -63,7 +64,7 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, only: TeamId | None = None) 
     else:
         NODES.update(tx, node.id, **taken)
     tx.emit(
-        node.team_id, "node.started", node_id=node.id, agent_id=agent_id, attempt=taken["attempt"]
+        node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=taken["attempt"]
     )
     leases.charge_lost(tx, lease)
     if crashes >= MAX_CRASHES:
@@ -72,17 +73,17 @@ def claim(tx: Tx, agent_id: AgentId, *, owner: str, only: TeamId | None = None) 
     return lease
 
 
-def disown(tx: Tx, agent_id: AgentId, *, owner: str) -> bool:
+def disown(tx: Tx, queue: Queue, *, owner: str) -> bool:
     """Free what this owner runs, for one with another name; False if it runs nothing.
 
     Whoever goes by the old name may only have been slow: it can claim nothing any more.
     """
-    teams.lock(tx, agent_id)
-    left = nodes.running(tx, agent_id)
+    teams.lock(tx, queue.agent_id)
+    left = nodes.running(tx, queue)
     if left is None or left.owner != owner:
         return False
     NODES.update(tx, left.id, owner=None)
-    tx.wake(agent_id)
+    tx.wake(*queue)
     return True
 
 
@@ -113,7 +114,7 @@ def release(tx: Tx, lease: Lease) -> None:
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None)
     leases.end_run(tx, lease)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
-    tx.wake(lease.agent_id)
+    tx.wake(lease.agent_id, node.lane)
 
 
 def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
@@ -136,7 +137,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     if any(said.kind in INTERRUPTS for said in messages.unseen(tx, lease.agent_id)):
         waiting.interrupt(tx, lease.agent_id)
     board.distribute(tx, node.team_id)  # whoever made work and waits leaves it to others
-    tx.wake(lease.agent_id)  # the queue may hold something that need not wait
+    tx.wake(lease.agent_id, node.lane)  # the queue may hold something that need not wait
     return None
 
 

@@ -4,30 +4,31 @@ from typing import Any, NamedTuple
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.work import Halt, NodeStatus, WorkNode
+from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, WorkNode
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
 
 NODES = Table("nodes", WorkNode)
 
 
-def running(tx: Tx, agent_id: AgentId) -> WorkNode | None:
-    found = NODES.select(tx, "assignee_id = :agent and status = 'running'", agent=agent_id)
+def running(tx: Tx, queue: Queue) -> WorkNode | None:
+    where = "assignee_id = :agent and lane = :lane and status = 'running'"
+    found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
 
 
-def next_assigned(tx: Tx, agent_id: AgentId) -> WorkNode | None:
-    """The oldest node in this agent's queue."""
-    where = "assignee_id = :agent and status = 'assigned' order by id limit 1"
-    found = NODES.select(tx, where, agent=agent_id)
+def next_assigned(tx: Tx, queue: Queue) -> WorkNode | None:
+    """The oldest node of a queue."""
+    where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id limit 1"
+    found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
 
 
 def has_open(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether this agent has anything queued, running or parked."""
+    """Whether this agent has any work queued, running or parked."""
     return (
         tx.one(
-            "select 1 from nodes where assignee_id = :agent"
+            "select 1 from nodes where assignee_id = :agent and lane = 'work'"
             " and status in ('assigned', 'running', 'waiting') limit 1",
             agent=agent_id,
         )
@@ -38,7 +39,7 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
 def is_needed(tx: Tx, agent_id: AgentId) -> bool:
     """The same, or whether there is something it is to do once it can start."""
     sql = (
-        "select 1 from nodes where assignee_id = :agent"
+        "select 1 from nodes where assignee_id = :agent and lane = 'work'"
         " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
     )
     return tx.one(sql, agent=agent_id) is not None
@@ -49,7 +50,7 @@ def any_open_beside(tx: Tx, root: WorkNode) -> bool:
     sql = (
         "with recursive tree(id) as (select id from nodes where id = :root"
         " union all select n.id from nodes n join tree t on n.parent_id = t.id)"
-        " select 1 from nodes where team_id = :team_id"
+        " select 1 from nodes where team_id = :team_id and lane = 'work'"
         " and status in ('pending', 'assigned', 'running', 'waiting')"
         " and id not in (select id from tree) limit 1"
     )
@@ -57,7 +58,7 @@ def any_open_beside(tx: Tx, root: WorkNode) -> bool:
 
 
 def count_open(tx: Tx, team_id: TeamId) -> int:
-    return _count(tx, "team_id = :id", team_id)
+    return _count(tx, "team_id = :id and lane = 'work'", team_id)
 
 
 def count_open_children(tx: Tx, node_id: NodeId) -> int:
@@ -83,19 +84,19 @@ def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
 
 
 def at_work(tx: Tx) -> list[WorkNode]:
-    """Everything that runs, of all teams."""
-    return NODES.select(tx, "status = 'running' order by claimed_at")
+    """Every piece of work that runs, of all teams."""
+    return NODES.select(tx, "status = 'running' and lane = 'work' order by claimed_at")
 
 
 def waiting(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
-    where = "assignee_id = :agent and status = 'waiting' order by id"
+    where = "assignee_id = :agent and lane = 'work' and status = 'waiting' order by id"
     return NODES.select(tx, where, agent=agent_id)
 
 
 def open_of(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
     """What an agent has before it: what runs first, then its queue."""
     where = (
-        "assignee_id = :agent and status in ('running', 'waiting', 'assigned')"
+        "assignee_id = :agent and lane = 'work' and status in ('running', 'waiting', 'assigned')"
         " order by case status when 'running' then 0 when 'waiting' then 1 else 2 end, id"
     )
     return NODES.select(tx, where, agent=agent_id)
@@ -103,7 +104,8 @@ def open_of(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
 
 def last_of(tx: Tx, agent_id: AgentId) -> WorkNode | None:
     """What an agent did last, or does."""
-    found = NODES.select(tx, "assignee_id = :agent order by id desc limit 1", agent=agent_id)
+    where = "assignee_id = :agent and lane = 'work' order by id desc limit 1"
+    found = NODES.select(tx, where, agent=agent_id)
     return found[0] if found else None
 
 
@@ -122,13 +124,13 @@ def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
     raise NotFound("node", identity, known="check_board lists them with their ids.")
 
 
-def still_open(tx: Tx, team_id: TeamId) -> list[WorkNode]:
+def still_open(tx: Tx, team_id: TeamId, lane: Lane = "work") -> list[WorkNode]:
     """What of a team is not over, what was made last first."""
     where = (
-        "team_id = :team and status in ('pending', 'assigned', 'running', 'waiting')"
-        " order by id desc"
+        "team_id = :team and lane = :lane"
+        " and status in ('pending', 'assigned', 'running', 'waiting') order by id desc"
     )
-    return NODES.select(tx, where, team=team_id)
+    return NODES.select(tx, where, team=team_id, lane=lane)
 
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
@@ -148,40 +150,43 @@ class News(NamedTuple):
 def news(tx: Tx, node_id: NodeId) -> News:
     """Whether somebody wants this node to stop, and whether somebody wrote to its agent."""
     row = tx.one(
-        "select n.cancel_requested, t.status, exists (select 1 from messages m"
+        "select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
         " where m.recipient = n.assignee_id and m.seen_at is null)"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
     )
     assert row is not None
-    if row[0] or row[1] == "stopped":
-        return News("cancel", bool(row[2]))
-    return News("pause" if row[1] == "paused" else None, bool(row[2]))
+    cancel_requested, status, lane, mail = row
+    if cancel_requested or (status == "stopped" and lane == "work"):
+        return News("cancel", bool(mail))
+    # A team that rests can still be talked to.
+    return News("pause" if status == "paused" and lane != "reply" else None, bool(mail))
 
 
 def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:
-    where = "team_id = :team_id and id > :after order by id limit :limit"
+    """The work of a team, in the order it was made."""
+    where = "team_id = :team_id and lane = 'work' and id > :after order by id limit :limit"
     return NODES.select(tx, where, team_id=team_id, after=after, limit=limit)
 
 
 def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
     """What is not over, then what ended last, as far as the limit; in the order it was made."""
     where = (
-        "team_id = :team_id order by case when status in ('pending', 'assigned', 'running',"
-        " 'waiting') then 0 else 1 end, id desc limit :limit"
+        "team_id = :team_id and lane = 'work' order by case when status in ('pending', 'assigned',"
+        " 'running', 'waiting') then 0 else 1 end, id desc limit :limit"
     )
     found = NODES.select(tx, where, team_id=team_id, limit=limit)
     return sorted(found, key=lambda node: node.id)
 
 
-def agents_with_work(tx: Tx) -> list[AgentId]:
-    """Everyone whose queue somebody should look at: for a runtime that has just started."""
+def queues(tx: Tx) -> list[Queue]:
+    """Every queue that somebody should look at: for a runtime that has just started."""
     rows = tx.all(
-        "select distinct n.assignee_id from nodes n join teams t on t.id = n.team_id"
+        "select distinct n.assignee_id, n.lane from nodes n join teams t on t.id = n.team_id"
         " where n.status in ('assigned', 'running') and n.assignee_id is not null"
-        " and t.status not in ('paused', 'archived')"
+        " and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')"
     )
-    return [row[0] for row in rows]
+    return [Queue(*row) for row in rows]
 
 
 def forget_owners(tx: Tx) -> int:
@@ -199,10 +204,14 @@ update nodes set owner = null where status = 'running' and owner is not null
 and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
 """
 WITHOUT_QUEUE_ENTRY = """
-select distinct n.assignee_id from nodes n join teams t on t.id = n.team_id
+select distinct n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end
+from nodes n join teams t on t.id = n.team_id
 where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
-and n.assignee_id is not null and t.status not in ('paused', 'archived')
+and n.assignee_id is not null
+and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')
 and not exists (
-    select 1 from pgqueuer q where q.payload = convert_to(n.assignee_id, 'UTF8')
+    select 1 from pgqueuer q where q.payload = convert_to(
+        n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end, 'UTF8'
+    )
 )
 """

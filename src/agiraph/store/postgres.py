@@ -26,6 +26,7 @@ from agiraph.domain.errors import (
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
+from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
@@ -33,8 +34,8 @@ from agiraph.store.tx import Aftermath, Row
 
 POOL = 8
 TRIES = 5
-RUN_AGENT = "run_agent"
-"""The queue entry that asks some process to look at an agent's queue."""
+WORK_OFF = "run_agent"
+"""The entry that asks some process to look at an agent's queue."""
 CONTROL = "agiraph_control"
 """The channel on which processes ask each other to cancel."""
 IDLE_SECONDS = 10
@@ -77,12 +78,12 @@ class PostgresTx:
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
         self._emitted.setdefault(team_id, []).append((type, data))
 
-    def wake(self, agent_id: AgentId) -> None:
-        if agent_id not in self.aftermath.wakes:
-            self.aftermath.wakes.append(agent_id)
+    def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        if (queue := Queue(agent_id, lane)) not in self.aftermath.wakes:
+            self.aftermath.wakes.append(queue)
 
-    def cancel(self, agent_id: AgentId) -> None:
-        self.aftermath.cancels.append(agent_id)
+    def cancel(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        self.aftermath.cancels.append(Queue(agent_id, lane))
 
     def alarm(self) -> None:
         self.aftermath.alarm = True
@@ -93,10 +94,11 @@ class PostgresTx:
         Numbers come from behind the team's row lock, so that they are dense and in commit order.
         """
         if wakes := self.aftermath.wakes:
-            queue = SyncQueries(SyncPsycopgDriver(self._connection))
-            queue.enqueue([RUN_AGENT] * len(wakes), [w.encode() for w in wakes], [0] * len(wakes))
-        for agent_id in self.aftermath.cancels:
-            self.run("select pg_notify(:channel, :agent)", channel=CONTROL, agent=agent_id)
+            queries = SyncQueries(SyncPsycopgDriver(self._connection))
+            keys: list[bytes | None] = [queue.key.encode() for queue in wakes]
+            queries.enqueue([WORK_OFF] * len(keys), keys, [0] * len(keys))
+        for queue in self.aftermath.cancels:
+            self.run("select pg_notify(:channel, :queue)", channel=CONTROL, queue=queue.key)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
             self.aftermath.events += events.append(self, team_id, self._emitted[team_id])

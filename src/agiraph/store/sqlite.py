@@ -28,6 +28,7 @@ from agiraph.domain.errors import (
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
+from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
@@ -116,11 +117,11 @@ class SqliteTx:
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
         self._emitted.setdefault(team_id, []).append((type, data))
 
-    def wake(self, agent_id: AgentId) -> None:
-        self.aftermath.wakes.append(agent_id)
+    def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        self.aftermath.wakes.append(Queue(agent_id, lane))
 
-    def cancel(self, agent_id: AgentId) -> None:
-        self.aftermath.cancels.append(agent_id)
+    def cancel(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        self.aftermath.cancels.append(Queue(agent_id, lane))
 
     def alarm(self) -> None:
         self.aftermath.alarm = True

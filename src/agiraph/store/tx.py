@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.work import Lane, Queue
 
 Row = Sequence[Any]
 
@@ -16,8 +17,8 @@ class Aftermath:
     """What the rest of the process should know once the transaction is durable."""
 
     events: list[Event] = field(default_factory=list[Event])
-    wakes: list[AgentId] = field(default_factory=list[AgentId])
-    cancels: list[AgentId] = field(default_factory=list[AgentId])
+    wakes: list[Queue] = field(default_factory=list[Queue])
+    cancels: list[Queue] = field(default_factory=list[Queue])
     alarm: bool = False
 
 
@@ -36,12 +37,12 @@ class Tx(Protocol):
         """Say what this transaction changes; numbered last, committed with it."""
         ...
 
-    def wake(self, agent_id: AgentId) -> None:
-        """Somebody should look at this agent's queue once this is committed."""
+    def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        """Somebody should look at this queue once this is committed."""
         ...
 
-    def cancel(self, agent_id: AgentId) -> None:
-        """Whoever runs this agent should stop what it is doing now."""
+    def cancel(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        """Whoever works off this queue should stop what it is doing now."""
         ...
 
     def alarm(self) -> None:

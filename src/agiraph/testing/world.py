@@ -94,9 +94,11 @@ class World:
     def store(self) -> Any:
         return self.runtime.store
 
-    async def found(self, goal: str, *, model: str = "scripted/ada", **more: Any) -> Founded:
+    async def found(
+        self, goal: str, *, model: str = "scripted/ada", learns: bool = False, **more: Any
+    ) -> Founded:
         """A team of one, at work on the goal."""
-        return await self.store.write(teams.found, goal=goal, model=model, **more)
+        return await self.store.write(teams.found, goal=goal, model=model, learns=learns, **more)
 
     async def settle(self) -> None:
         """Let everything run that can run."""

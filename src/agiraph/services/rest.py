@@ -1,0 +1,12 @@
+"""Rest: what begins when an agent has no more work before it."""
+
+from agiraph.domain.people import Agent
+from agiraph.domain.work import WorkNode
+from agiraph.store import nodes
+from agiraph.store.tx import Tx
+
+
+def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """The agent has ended its last piece of work; unless there is more, it rests from now on."""
+    if last.lane != "work" or nodes.has_open(tx, agent.id):
+        return
