@@ -2,29 +2,30 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agiraph.domain.chat import Lease, Transcript, Turn
+from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
-from agiraph.home.layout import Home
+from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
+from agiraph.runtime import reply
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.command_line import Bridge, Command
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
-from agiraph.runtime.prompt import assignment, system_prompt
+from agiraph.runtime.prompt import Opening, assignment, system_prompt
 from agiraph.services import board, journal
 from agiraph.services.spending import Envelope, envelopes
-from agiraph.store import threads, waits
+from agiraph.store import messages, threads, waits
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -32,6 +33,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import described
+from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 
 
@@ -44,6 +46,8 @@ class _Seat(NamedTuple):
     giver: str | None
     """The teammate who gave the node away."""
     turns: list[Turn]
+    attachments: tuple[Attachment, ...]
+    """What a person sent along with what they asked for."""
     waiting: dict[str, str]
     paid_from: tuple[Envelope, ...]
 
@@ -58,6 +62,7 @@ def _seat(tx: Tx, lease: Lease) -> _Seat:
         node=node,
         giver=board.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
         turns=threads.turns(tx, lease.thread_id),
+        attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         paid_from=envelopes(tx, node),
     )
@@ -73,6 +78,8 @@ class Executor:
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     """Commands that work as teammates, by the names they are hired under."""
+    reply_model: str = ""
+    """Who answers people; empty: each agent's own model."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder is laid out, with the goal that stands in it."""
@@ -83,12 +90,47 @@ class Executor:
 
     async def run(self, lease: Lease) -> Outcome:
         seat = await self.store.write(_seat, lease)
+        match seat.node.lane:
+            case "work":
+                return await self._work(lease, seat)
+            case "reply":
+                return await self._reply(lease, seat)
+            case "reflection":
+                return await self._reflect(lease, seat)
+
+    async def _work(self, lease: Lease, seat: _Seat) -> Outcome:
+        folder = await self._lay_out(seat)
+        tools = {} if seat.agent.kind == "cli" else self._tools(seat)
+        ctx = self._context(lease, seat)
+        if not seat.turns:
+            specs = tuple(tool.spec for tool in tools.values())
+            system = system_prompt(seat.team, seat.agent, folder, specs, self.clock.now())
+            said = assignment(seat.node, giver=seat.giver)
+            await _begin(ctx, Opening(system, said, seat.attachments))
         if seat.agent.kind == "cli":
-            return await Bridge(self.commands).run(await self._sit_down(lease, seat, {}))
-        tools = self._tools(seat)
-        ctx = await self._sit_down(lease, seat, tools)
+            return await Bridge(self.commands).run(ctx)
+        return await self._loop(ctx, tools).run(ctx)
+
+    async def _reply(self, lease: Lease, seat: _Seat) -> Outcome:
+        """Answer what a person said, beside whatever the agent works on."""
+        agent = replace(seat.agent, model=self.reply_model or seat.agent.model)
+        ctx = self._context(lease, seat._replace(agent=agent))
+        if not seat.turns:
+            await _begin(ctx, await reply.opening(ctx))
+        return await reply.answer(self._loop(ctx, FOREGROUND), ctx)
+
+    async def _reflect(self, lease: Lease, seat: _Seat) -> Outcome:
+        """Look back on work that is done."""
+        from agiraph.runtime import reflection
+
+        ctx = self._context(lease, seat)
+        if not seat.turns:
+            await _begin(ctx, await reflection.opening(ctx))
+        return await reflection.look_back(self._loop(ctx, {}), ctx)
+
+    def _loop(self, ctx: RunContext, tools: Mapping[str, Tool]) -> Loop:
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
-        loop = Loop(
+        return Loop(
             model=self.models.resolve(ctx.agent.model),
             budget=budget,
             breaker=Breaker(tools),
@@ -97,7 +139,6 @@ class Executor:
             specs=tuple(tool.spec for tool in tools.values()),
             on_delta=self.on_delta,
         )
-        return await loop.run(ctx)
 
     def _tools(self, seat: _Seat) -> Mapping[str, Tool]:
         if seat.node.parent_id is not None and seat.node.budget.turns == 1:
@@ -107,16 +148,26 @@ class Executor:
             tools["assign_task"] = described(assign, self.specialists, self._known_tools)
         return tools
 
-    async def _sit_down(self, lease: Lease, seat: _Seat, tools: Mapping[str, Tool]) -> RunContext:
-        folder = self.home.team(seat.team.id)
+    async def _lay_out(self, seat: _Seat) -> TeamFolder:
+        """The folders that an agent works in."""
+        folder = self._team_folder(seat.team)
         agent, node = seat.agent, seat.node
-        # A few small files: a thread would spend longer on getting its turns than on them.
-        if self.prepared.get(seat.team.id) != seat.team.goal:
-            folder.prepare(seat.team)
-            self.prepared[seat.team.id] = seat.team.goal
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
         if folder.node(node.id).prepare(node, node.refs):
             await asyncio.to_thread(self.home.settle, seat.team.id, node.id)
+        return folder
+
+    def _team_folder(self, team: Team) -> TeamFolder:
+        folder = self.home.team(team.id)
+        # A few small files: a thread would spend longer on getting its turns than on them.
+        if self.prepared.get(team.id) != team.goal:
+            folder.prepare(team)
+            self.prepared[team.id] = team.goal
+        return folder
+
+    def _context(self, lease: Lease, seat: _Seat) -> RunContext:
+        agent, node = seat.agent, seat.node
+        folder = self._team_folder(seat.team)
         ctx = RunContext(
             store=self.store,
             home=self.home,
@@ -133,11 +184,18 @@ class Executor:
             check_model=self.models.resolve,
             known_tools=self._known_tools,
         )
-        turns = seat.turns
-        if not turns:
-            specs = tuple(tool.spec for tool in tools.values())
-            system = system_prompt(seat.team, agent, folder, specs, self.clock.now())
-            said = assignment(node, giver=seat.giver)
-            turns = await self.store.write(journal.begin, lease, system=system, assignment=said)
-        ctx.heard(*turns)
+        ctx.heard(*seat.turns)
         return ctx
+
+
+async def _begin(ctx: RunContext, opening: Opening) -> None:
+    """The first entries of a fresh thread."""
+    ctx.heard(
+        *await ctx.store.write(
+            journal.begin,
+            ctx.lease,
+            system=opening.system,
+            assignment=opening.assignment,
+            attachments=opening.attachments,
+        )
+    )

@@ -2,14 +2,24 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
-from agiraph.domain.chat import ToolSpec
+from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Agent, Team
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
 from agiraph.services import notices
+
+
+class Opening(NamedTuple):
+    """How a thread begins: what the agent is told for good, and what to do."""
+
+    system: str
+    assignment: str
+    attachments: tuple[Attachment, ...] = ()
+
 
 NOTES_LIMIT = 16 * 1024
 """How much of a notes file goes into a prompt; the rest can be read with a tool."""
@@ -28,18 +38,18 @@ def system_prompt(
     role = "coordinator" if agent.role == "coordinator" else "worker"
     manner = role if tools else "single"
     sections = [
-        _note(folder, "SOUL.md"),
+        note(folder, "SOUL.md"),
         f"You are {agent.name}.",
-        _note(folder, f"{desk}/IDENTITY.md"),
+        note(folder, f"{desk}/IDENTITY.md"),
         prompt(manner),
         f"# The team's goal\n\n{team.goal}",
-        _titled("What the team remembers (MEMORY.md)", _note(folder, "MEMORY.md"))
+        titled("What the team remembers (MEMORY.md)", note(folder, "MEMORY.md"))
         if role == "coordinator"
         else "",
-        _titled("Your own notes (MEMORY.md on your desk)", _note(folder, f"{desk}/MEMORY.md")),
-        _titled("Your notebook", _note(folder, f"{desk}/NOTEBOOK.md")),
+        titled("Your own notes (MEMORY.md on your desk)", note(folder, f"{desk}/MEMORY.md")),
+        titled("Your notebook", note(folder, f"{desk}/NOTEBOOK.md")),
         prompt("rules") if tools else "",
-        _guidance(tools),
+        guidance(tools),
         f"Today is {now:%A, %d %B %Y} (UTC).",
     ]
     return "\n\n".join(section for section in sections if section.strip())
@@ -55,17 +65,20 @@ def assignment(node: WorkNode, *, giver: str | None = None) -> str:
     return "\n\n".join(parts)
 
 
-def _note(folder: TeamFolder, path: str) -> str:
+def note(folder: TeamFolder, path: str) -> str:
+    """A notes file, as far as it goes into a prompt; nothing, if there is none."""
     try:
         return folder.folder.read(path, limit=NOTES_LIMIT).decode(errors="replace").strip()
     except Refused:
         return ""
 
 
-def _titled(title: str, text: str) -> str:
+def titled(title: str, text: str) -> str:
+    """A section with its heading; nothing, if it is empty."""
     return f"# {title}\n\n{text}" if text else ""
 
 
-def _guidance(tools: Iterable[ToolSpec]) -> str:
+def guidance(tools: Iterable[ToolSpec]) -> str:
+    """How the tools are used."""
     shown = [f"## {tool.name}\n\n{tool.guidance}" for tool in tools if tool.guidance]
     return "# Your tools\n\n" + "\n\n".join(shown) if shown else ""

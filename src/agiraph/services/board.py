@@ -128,7 +128,9 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     """Put a node into an agent's queue."""
-    agent = people.return_to_work(tx, teams.lock(tx, agent_id))
+    agent = teams.lock(tx, agent_id)
+    if node.lane == "work":
+        agent = people.return_to_work(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=agent_id, agent=agent.name)
     tx.wake(agent_id, node.lane)

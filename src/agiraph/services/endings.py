@@ -250,7 +250,11 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
 
 def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
     """A message that came as the agent finished becomes its next piece of work."""
-    late = [m for m in messages.unseen(tx, agent.id) if m.kind in ASKS_FOR_WORK]
+    late = [
+        m
+        for m in messages.unseen(tx, agent.id)
+        if m.kind in ASKS_FOR_WORK and not nodes.is_open(tx, m.reply_id)
+    ]  # what is being answered becomes work with the answer, or not at all
     if not late or nodes.has_open(tx, agent.id):
         return  # whoever works next hears it at the first yield point
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":

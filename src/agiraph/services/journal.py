@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import THINKING, Lease, ToolCall, Turn
+from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
@@ -46,12 +46,19 @@ class Heard:
     spent: StopReason | None = None
 
 
-def begin(tx: Tx, lease: Lease, *, system: str, assignment: str) -> list[Turn]:
+def begin(
+    tx: Tx,
+    lease: Lease,
+    *,
+    system: str,
+    assignment: str,
+    attachments: tuple[Attachment, ...] = (),
+) -> list[Turn]:
     """The first two entries of a thread: what the agent is told for good, and what to do."""
     pen = _Pen(tx, lease)
     return [
         pen.write(role="system", ref="system", text=system),
-        pen.write(role="user", ref="assignment", text=assignment),
+        pen.write(role="user", ref="assignment", text=assignment, attachments=attachments),
     ]
 
 
@@ -91,7 +98,10 @@ def catch_up(
         unseen = messages.unseen(tx, lease.agent_id)
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
-        turns += [pen.write(role="user", ref=m.id, text=mail.as_heard(tx, m)) for m in unseen]
+        turns += [
+            pen.write(role="user", ref=m.id, text=mail.as_heard(tx, m), attachments=m.attachments)
+            for m in unseen
+        ]
     if hold is not None:
         held = {"tokens": hold.tokens, "usd": hold.usd}
         turns.append(pen.write(role="intent", ref=THINKING, text=hold.model, extra=held))

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agiraph.domain.chat import Lease, ToolCall
+from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
@@ -44,6 +44,8 @@ def send(
     client_id: str | None = None,
     hops: int = 0,
     sets_to_work: bool = True,
+    reply_id: NodeId | None = None,
+    attachments: tuple[Attachment, ...] = (),
 ) -> Message:
     """Store a message; its recipient hears it at the next yield point, or is given it as work."""
     if not text.strip():
@@ -83,6 +85,8 @@ def send(
         client_id=client_id,
         hops=hops,
         seen_at=tx.now if becomes_work else None,
+        reply_id=reply_id,
+        attachments=attachments,
     )
     MESSAGES.insert(tx, message)
     tx.emit(
@@ -98,7 +102,7 @@ def send(
     if agent is not None:
         if becomes_work:
             become_work(tx, agent, [message])
-        elif kind in INTERRUPTS:
+        elif kind in INTERRUPTS and reply_id is None:  # a reply decides who should hear it now
             waiting.interrupt(tx, agent.id)
     return message
 
@@ -143,7 +147,7 @@ def hops_to(tx: Tx, lease: Lease, recipient: str) -> int:
 def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
     """What was said to an agent with nothing to do is what it does next."""
     from_human = any(message.sender == HUMAN for message in heard)
-    board.create(
+    node = board.create(
         tx,
         team_id=agent.team_id,
         task="\n\n".join(as_heard(tx, message) for message in heard),
@@ -154,6 +158,9 @@ def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
         payer_id=None if from_human else heard[0].node_id,
         hops=max(message.hops for message in heard),
     )
+    for message in heard:
+        if message.attachments:
+            MESSAGES.update(tx, message.id, node_id=node.id)
 
 
 def as_heard(tx: Tx, message: Message) -> str:

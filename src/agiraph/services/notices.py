@@ -51,9 +51,12 @@ _ENDINGS = {
 
 
 def title_of(node: WorkNode) -> str:
-    if node.title:
-        return node.title
-    first = node.task.strip().splitlines()[0] if node.task.strip() else node.id
+    return node.title or first_line(node.task) or node.id
+
+
+def first_line(text: str) -> str:
+    """The first line of a text, as far as a title goes."""
+    first = next(iter(text.strip().splitlines()), "")
     return first if len(first) <= 80 else first[:79] + "…"
 
 

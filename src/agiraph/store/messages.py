@@ -85,13 +85,28 @@ def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     return MESSAGES.select(tx, f"team_id = :team_id and {where} order by id", team_id=team_id)
 
 
+_BETWEEN = (
+    "team_id = :team_id and ((sender = :agent and recipient = :human)"
+    " or (sender = :human and recipient = :agent))"
+)
+
+
 def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
     """What the person and this agent said to each other, oldest first. Never thread content."""
-    where = (
-        "team_id = :team_id and ((sender = :agent and recipient = :human)"
-        " or (sender = :human and recipient = :agent)) order by id"
-    )
+    where = f"{_BETWEEN} order by id"
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
+
+
+def lately(tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int) -> list[Message]:
+    """The end of that conversation."""
+    where = f"{_BETWEEN} order by id desc limit :limit"
+    found = MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN, limit=limit)
+    return found[::-1]
+
+
+def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
+    """What this reply is to, oldest first."""
+    return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
 
 
 def was_told(tx: Tx, node_id: NodeId) -> bool:

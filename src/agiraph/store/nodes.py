@@ -36,6 +36,11 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
     )
 
 
+def is_open(tx: Tx, node_id: NodeId | None) -> bool:
+    """Whether there is such a node and it is not over."""
+    return node_id is not None and not NODES.get(tx, node_id).status.is_final
+
+
 def is_needed(tx: Tx, agent_id: AgentId) -> bool:
     """The same, or whether there is something it is to do once it can start."""
     sql = (
@@ -131,6 +136,13 @@ def still_open(tx: Tx, team_id: TeamId, lane: Lane = "work") -> list[WorkNode]:
         " and status in ('pending', 'assigned', 'running', 'waiting') order by id desc"
     )
     return NODES.select(tx, where, team=team_id, lane=lane)
+
+
+def unbegun(tx: Tx, queue: Queue) -> WorkNode | None:
+    """The newest node of a queue, if nobody has ever claimed it."""
+    where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id desc limit 1"
+    found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
+    return found[0] if found and found[0].thread_id is None else None
 
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:

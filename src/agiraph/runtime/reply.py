@@ -1,0 +1,125 @@
+"""Reply: answers what a person said at once, beside whatever the agent works on."""
+
+from typing import TYPE_CHECKING
+
+from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.errors import ModelError
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.messages import Message
+from agiraph.domain.outcomes import Finished, Outcome
+from agiraph.domain.work import StopReason
+from agiraph.prompts import prompt
+from agiraph.runtime.prompt import Opening, guidance, note, titled
+from agiraph.services import conversation, notices
+from agiraph.services.conversation import Work
+from agiraph.services.journal import Notice
+from agiraph.store import messages, nodes
+from agiraph.store.tx import Tx
+from agiraph.tools.context import RunContext
+from agiraph.tools.foreground import DECIDES, FOREGROUND, LOOKS_UP
+
+if TYPE_CHECKING:
+    from agiraph.runtime.loop import Loop
+
+RECENT = 30
+"""Messages of the conversation that a reply is shown."""
+LONGEST = 2000
+"""Characters of each of them."""
+BOARD = 20
+
+WITHOUT_A_MODEL = (
+    "I have your message and will get to work on it. (I could not think of a proper answer just "
+    "now: {reason})"
+)
+NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer them now, briefly."
+
+
+async def opening(ctx: RunContext) -> Opening:
+    """What an agent is told before it answers: who it is, whom it talks to, how things stand."""
+    folder = ctx.home.team(ctx.team.id)
+    around = await ctx.store.read(_around, ctx)
+    asked = await ctx.store.read(messages.to_answer, ctx.node.id)
+    system = [
+        note(folder, "SOUL.md"),
+        f"You are {ctx.agent.name}.",
+        note(folder, f"agents/{ctx.agent.name}/IDENTITY.md"),
+        prompt("reply"),
+        guidance(tool.spec for tool in FOREGROUND.values()),
+        f"# The team's goal\n\n{ctx.team.goal}",
+        *around,
+        f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
+    ]
+    said = "\n\n".join(message.text for message in asked)
+    return Opening(
+        "\n\n".join(section for section in system if section.strip()),
+        said,
+        tuple(a for message in asked for a in message.attachments),
+    )
+
+
+def _around(tx: Tx, ctx: RunContext) -> list[str]:
+    agent, team = ctx.agent, ctx.team
+    said = messages.lately(tx, team.id, agent.id, limit=RECENT)
+    before = [message for message in said if message.reply_id != ctx.node.id]
+    work = [
+        f"- {notices.title_of(node)} ({node.id}): {node.status}"
+        + (f", {node.waiting_reason}" if node.waiting_reason else "")
+        for node in nodes.latest(tx, team.id, limit=BOARD)
+    ]
+    return [
+        titled("The conversation so far", "\n\n".join(_line(m, agent.name) for m in before)),
+        titled("The board", "\n".join(work)),
+    ]
+
+
+def _line(message: Message, name: str) -> str:
+    who = "Human" if message.sender == HUMAN else name
+    kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
+    text = message.text if len(message.text) <= LONGEST else message.text[:LONGEST] + "…"
+    return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
+
+
+async def answer(loop: "Loop", ctx: RunContext) -> Outcome:
+    """Talk until there is something to say; whatever happens, the person gets an answer."""
+    try:
+        text = await _talk(loop, ctx)
+    except ModelError as error:
+        text = WITHOUT_A_MODEL.format(reason=error)
+    await loop.caller.settle(ctx)
+    decided = _decided(ctx.transcript)
+    await ctx.store.write(conversation.conclude, ctx.lease, text=text, work=decided)
+    return Finished(text, StopReason.FINISHED)
+
+
+async def _talk(loop: "Loop", ctx: RunContext) -> str:
+    await loop.act(ctx, ctx.transcript.open_calls())
+    last = ctx.transcript.last_reply
+    while last is None or not _is_said(ctx.transcript, last):
+        silent = last is not None and not last.text.strip() and not last.calls
+        nudge = [Notice(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
+        if ctx.tally.turns >= ctx.node.budget.turns or await loop.catch_up(ctx, *nudge, hear=False):
+            break
+        last = await loop.think(ctx, "reply")
+        await loop.act(ctx, last.calls)
+    said = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
+    return said[-1] if said else WITHOUT_A_MODEL.format(reason="nothing was said.")
+
+
+def _is_said(transcript: Transcript, reply: Turn) -> bool:
+    """Whether this is the answer: words, and nothing looked up or refused that may change them."""
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    return bool(reply.text.strip()) and not any(
+        call.name in LOOKS_UP or call.id in failed for call in reply.calls
+    )
+
+
+def _decided(transcript: Transcript) -> Work | None:
+    """What the model decided about work, by the last call that did."""
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    made: list[Work] = [
+        DECIDES[call.name]
+        for turn in transcript.turns
+        for call in turn.calls
+        if call.name in DECIDES and call.id not in failed
+    ]
+    return "started" if "started" in made else made[-1] if made else None

@@ -1,0 +1,122 @@
+"""Conversation: what a person says to an agent is answered at once, and becomes work if need be."""
+
+from typing import Literal
+
+from agiraph.domain.chat import Attachment, Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
+from agiraph.domain.messages import Message
+from agiraph.domain.outcomes import Finished
+from agiraph.domain.people import Agent
+from agiraph.domain.work import Budget, Queue, StopReason, WorkNode
+from agiraph.services import board, endings, mail, waiting
+from agiraph.services.notices import first_line
+from agiraph.store import messages, nodes, teams, threads
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+TURNS = 6
+"""Steps a reply may take, looking things up included."""
+
+Work = Literal["started", "not_needed"]
+"""What was decided in a reply: it began the work itself, or there is none to do."""
+
+
+def say(
+    tx: Tx,
+    agent_id: AgentId,
+    text: str,
+    *,
+    client_id: str | None = None,
+    nudge: bool = False,
+    attachments: tuple[Attachment, ...] = (),
+) -> Message:
+    """A person speaks to an agent. A nudge wants no answer: it goes to the work itself."""
+    agent = teams.lock(tx, agent_id)
+    team = teams.TEAMS.get(tx, agent.team_id)
+    if team.status == "archived":
+        raise Refused(f"Team {team.name!r} is archived; nobody is there to hear this.")
+    answered = not nudge and agent.kind == "llm"
+    is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
+    return mail.send(
+        tx,
+        team_id=team.id,
+        sender=HUMAN,
+        recipient=agent.id,
+        text=text,
+        kind="nudge" if nudge else "message",
+        client_id=client_id,
+        sets_to_work=not answered,
+        reply_id=_reply_to(tx, agent).id if answered and is_new else None,
+        attachments=attachments,
+    )
+
+
+def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
+    """The reply that answers what is said now: one for all that comes before it is begun."""
+    return nodes.unbegun(tx, Queue(agent.id, "reply")) or board.create(
+        tx,
+        team_id=agent.team_id,
+        task="Answer the human.",
+        title="Reply",
+        source="user",
+        creator_id=SYSTEM,
+        assignee_id=agent.id,
+        budget=Budget(turns=TURNS),
+        lane="reply",
+    )
+
+
+def conclude(tx: Tx, lease: Lease, *, text: str, work: Work | None = None) -> None:
+    """Say the answer; unless that was decided in it, what was asked becomes work.
+
+    Somebody who is at work anyway hears it at the next yield point instead, or by the end of
+    a wait for teammates.
+    """
+    threads.hold(tx, lease)
+    agent = teams.lock(tx, lease.agent_id)
+    asked = messages.to_answer(tx, lease.node_id)
+    mail.send(
+        tx,
+        team_id=lease.team_id,
+        sender=agent.id,
+        recipient=HUMAN,
+        text=text,
+        node_id=lease.node_id,
+        in_reply_to=asked[-1].id,
+    )
+    unheard = [message for message in asked if message.seen_at is None]
+    if unheard and work is not None:
+        messages.mark_seen(tx, [message.id for message in unheard])
+    elif unheard and nodes.has_open(tx, agent.id):
+        waiting.interrupt(tx, agent.id)
+    elif unheard:
+        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
+    endings.conclude(tx, lease, Finished(text, StopReason.ANSWERED))
+
+
+def start_work(tx: Tx, agent: Agent, reply_id: NodeId, task: str) -> WorkNode:
+    """What a person asked for becomes this agent's work."""
+    asked = messages.to_answer(tx, reply_id)
+    messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
+    _open_again(tx, agent)
+    node = board.create(
+        tx,
+        team_id=agent.team_id,
+        task=task,
+        title=first_line(task),
+        source="user",
+        creator_id=HUMAN,
+        assignee_id=agent.id,
+    )
+    for message in asked:
+        MESSAGES.update(tx, message.id, node_id=node.id)
+    return node
+
+
+def _open_again(tx: Tx, agent: Agent) -> None:
+    """A team that was done, or stopped, has something to do again."""
+    team = teams.TEAMS.get(tx, agent.team_id, lock=True)
+    if team.status in ("completed", "stopped"):
+        teams.TEAMS.update(tx, team.id, status="active")
+        tx.emit(team.id, "team.resumed")

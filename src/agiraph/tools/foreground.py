@@ -1,0 +1,62 @@
+"""Foreground tools: what an agent may do while it answers a person."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.services import conversation
+from agiraph.services.conversation import Work
+from agiraph.store.tx import Tx
+from agiraph.tools import team
+from agiraph.tools.base import Tool, tool
+from agiraph.tools.context import RunContext
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    What they ask becomes work by itself after your answer. Call this to say better what is to be
+    done: put in all they want of it, for whoever does the work sees this text and no memories.
+    """,
+)
+def start_work(
+    tx: Tx,
+    ctx: RunContext,
+    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+) -> Answer:
+    """Put what the human wants into your work queue, in your own words."""
+    node = conversation.start_work(tx, ctx.agent, ctx.node.id, task)
+    return Done(f"Queued as {node.id}.")
+
+
+@tool(
+    effect="transaction",
+    guidance="Call this when your answer is all there is to do: thanks, small talk, a question "
+    "you can answer from what you see here.",
+)
+def no_work_needed(
+    tx: Tx,
+    ctx: RunContext,
+    reason: Annotated[str, Field(max_length=2000)] = "",
+) -> Answer:
+    """Say that what the human wrote asks for no work."""
+    return Done("Then nothing is queued.")
+
+
+FOREGROUND: Mapping[str, Tool] = {
+    made.name: made
+    for made in (
+        start_work,
+        no_work_needed,
+        team.check_board,
+    )
+}
+DECIDES: Mapping[str, Work] = {
+    "start_work": "started",
+    "research_start": "started",
+    "no_work_needed": "not_needed",
+}
+LOOKS_UP = frozenset({"list_insights", "job_status", "check_board"})
+"""Tools whose answer may change what is said."""
