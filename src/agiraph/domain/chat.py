@@ -65,6 +65,8 @@ class Thread:
     closed_at: datetime | None = None
     harvested_at: datetime | None = None
     """When its agent looked back on it and kept what it learned."""
+    reflection_id: NodeId | None = None
+    """The node in which its agent looks back on it."""
     tainted_by: str | None = None
     """Where words came from that nobody on the team vouches for, if any are in it."""
 

@@ -38,6 +38,11 @@ EventType = Literal[
     "question.answered",
     "model.failed",
     "call.lost",
+    "thread.harvested",
+    "briefing.decided",
+    "briefing.rated",
+    "delivery.sent",
+    "delivery.failed",
 ]
 
 

@@ -22,6 +22,7 @@ MessageKind = Literal[
 ]
 
 Decision = Literal["approve", "deny"]
+Rating = Literal["up", "down"]
 
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion"})
@@ -61,3 +62,5 @@ class Message:
     reply_id: NodeId | None = None
     """The node that answers it, if a person said it and wants an answer."""
     attachments: tuple[Attachment, ...] = ()
+    rating: Rating | None = None
+    """What the person thought of a briefing."""

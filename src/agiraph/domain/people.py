@@ -40,6 +40,11 @@ class Team:
     limits: Limits = Limits()
     learns: bool = True
     """Whether its agents look back on their work and keep what they learned."""
+    briefing_threshold: float = 0.6
+    """How much a briefing must be worth to be sent; moved by what the person says of them."""
+    quiet_hours: str = ""
+    """When channels are left alone by briefings, such as `22:00-07:00`."""
+    quiet_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ thing starts, so calling `run` again after a crash or a park picks up where it w
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ContextExceeded, ModelError
@@ -85,12 +86,19 @@ class Loop:
         ctx.heard(*heard.turns)
         return heard.spent
 
-    async def think(self, ctx: RunContext, purpose: str = "work", *, may_call: bool = True) -> Turn:
+    async def think(
+        self,
+        ctx: RunContext,
+        purpose: str = "work",
+        *,
+        may_call: bool = True,
+        schema: dict[str, Any] | None = None,
+    ) -> Turn:
         """Ask the model; its whole answer is written down, or none of it."""
-        watch = self.on_delta
+        watch, shown = self.on_delta, ctx.transcript
         try:
             reply = await self.model.reply(
-                Request(transcript=ctx.transcript, tools=self.specs, may_call=may_call),
+                Request(transcript=shown, tools=self.specs, may_call=may_call, schema=schema),
                 None if watch is None else lambda words: watch(ctx, words),
             )
         except ModelError as error:

@@ -78,6 +78,7 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
     team = _switch(tx, team_id, to="active", when=("paused",))
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
+        tx.wake(agent.id, "reflection")
     board.distribute(tx, team_id)  # what could start meanwhile
     return team
 
@@ -92,9 +93,14 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
-    """The goal is reached: what is still open is no longer needed."""
+    """The goal is reached: what is still open for it is no longer needed.
+
+    What a person asked for besides is done all the same, and delivered.
+    """
     for node in nodes.still_open(tx, team_id):
-        if node.id != unless and not NODES.get(tx, node.id).status.is_final:
+        root = nodes.root(tx, node)
+        is_asked_for = root.source == "user" and root.id != unless
+        if node.id != unless and not is_asked_for and nodes.is_open(tx, node.id):
             endings.cancel(tx, node.id)
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 

@@ -93,4 +93,4 @@ def _go_on(tx: Tx, wait: Wait) -> None:
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=node.assignee_id)
     assert node.assignee_id is not None
-    tx.wake(node.assignee_id)
+    tx.wake(node.assignee_id, node.lane)
