@@ -1,6 +1,10 @@
-"""Migrations: numbered SQL files, applied once each, in order, the same for both databases."""
+"""Migrations: numbered SQL files, applied once each, in order, the same for both databases.
 
-from collections.abc import Callable, Mapping
+What only one of them understands stands below a line `-- only sqlite` or `-- only postgres`, and
+ends with `-- both`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -11,10 +15,24 @@ class Migration(NamedTuple):
     sql: str
 
     def statements(self, words: Mapping[str, str]) -> list[str]:
-        """Its statements, with each `{word}` as this database has it."""
-        lines = [line for line in self.sql.splitlines() if not line.lstrip().startswith("--")]
-        script = "\n".join(lines).format_map(words)
+        """Its statements for this database, with each `{word}` as it is called there."""
+        script = "\n".join(self._lines(words["dialect"])).format_map(words)
         return [statement.strip() for statement in script.split(";") if statement.strip()]
+
+    def _lines(self, dialect: str) -> Iterator[str]:
+        only = ""
+        for line in self.sql.splitlines():
+            match line.split():
+                case ["--", "only", name]:
+                    only = name
+                case ["--", "both"]:
+                    only = ""
+                case [word, *_] if word.startswith("--"):
+                    pass
+                case _ if only in ("", dialect):
+                    yield line
+                case _:
+                    pass
 
 
 def migrations() -> list[Migration]:

@@ -30,7 +30,7 @@ from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
-from agiraph.store.tx import Aftermath, Row
+from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
 TRIES = 5
@@ -51,6 +51,8 @@ def _dialect(sql: str, locking: str) -> bytes:
 
 
 class PostgresTx:
+    dialect: Dialect = "postgres"
+
     def __init__(self, connection: psycopg.Connection[Any], now: datetime) -> None:
         self.now = now
         self.aftermath = Aftermath()
@@ -240,7 +242,7 @@ def upgrade(url: str) -> list[str]:
         return migrate.upgrade(
             lambda sql: connection.execute(sql.encode()),
             current=current,
-            words={"serial": "bigserial", "bigint": "bigint"},
+            words={"dialect": "postgres", "serial": "bigserial", "bigint": "bigint"},
             record=lambda number: connection.execute(
                 "insert into schema_version values (%s)", (number,)
             ),

@@ -32,7 +32,7 @@ from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
-from agiraph.store.tx import Aftermath, Row
+from agiraph.store.tx import Aftermath, Dialect, Row
 
 GROUP = 256
 SHORT, LONG = 0.004, 0.02
@@ -96,6 +96,8 @@ def _damaged(path: Path, what: str) -> StoreDamaged:
 
 
 class SqliteTx:
+    dialect: Dialect = "sqlite"
+
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         self.now = now
         self.aftermath = Aftermath()
@@ -198,7 +200,7 @@ class SqliteStore:
             migrate.upgrade(
                 connection.execute,
                 current=current,
-                words={"serial": "integer", "bigint": "integer"},
+                words={"dialect": "sqlite", "serial": "integer", "bigint": "integer"},
                 record=lambda version: connection.execute(f"pragma user_version = {version}"),
             )
             connection.execute("commit")

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.work import Lane, Queue
 
 Row = Sequence[Any]
+Dialect = Literal["sqlite", "postgres"]
 
 
 @dataclass(slots=True)
@@ -24,6 +25,8 @@ class Aftermath:
 
 class Tx(Protocol):
     now: datetime
+    dialect: Dialect
+    """For the few things the two databases do not have in common, such as searching text."""
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Change rows; how many were changed."""

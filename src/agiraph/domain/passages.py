@@ -1,0 +1,149 @@
+"""Passages: pieces of text that can be found again, and the words by which they are found."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from agiraph.domain.ids import TeamId
+
+PassageKind = Literal["note", "page", "insight", "report"]
+
+EVERYONE = "everyone"
+"""The owner of what the whole team may find; anything else belongs to one agent."""
+
+LONGEST = 6000
+"""Characters of a passage; a longer section is divided between paragraphs."""
+
+Owner = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One section of a note, a page or a report, or one insight."""
+
+    id: int
+    team_id: TeamId
+    owner: Owner
+    kind: PassageKind
+    ref: str
+    """Where it is from: a path, an address, the id of an insight or a node."""
+    part: int
+    """Which section of it, from zero."""
+    title: str
+    text: str
+    tainted: bool
+    """Nobody on the team vouches for these words."""
+    hash: str
+    """Of the whole that it is a part of."""
+    created_at: datetime
+
+
+class Section(NamedTuple):
+    title: str
+    text: str
+    """With its heading."""
+
+
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t]*#*[ \t]*$")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+
+
+def sections(text: str) -> list[Section]:
+    """Markdown in whole sections: a heading and what stands below it, up to the next heading."""
+    found: list[Section] = []
+    title, lines, fence = "", list[str](), ""
+    for line in text.splitlines():
+        if mark := _FENCE.match(line):
+            fence = mark[1] if not fence else "" if line.strip().startswith(fence) else fence
+        heading = None if fence else _HEADING.match(line)
+        if heading is not None:
+            found += _divided(title, lines)
+            title, lines = (heading[1] or "").strip(), []
+        lines.append(line)
+    return found + _divided(title, lines)
+
+
+def _divided(title: str, lines: list[str]) -> list[Section]:
+    whole = "\n".join(lines).strip()
+    if len(whole) <= LONGEST:
+        return [Section(title, whole)] if whole else []
+    pieces = [""]
+    for paragraph in _short(whole):
+        if pieces[-1] and len(pieces[-1]) + len(paragraph) + 2 > LONGEST:
+            pieces.append("")
+        pieces[-1] += ("\n\n" if pieces[-1] else "") + paragraph
+    return [Section(title, piece) for piece in pieces if piece.strip()]
+
+
+def _short(text: str) -> Iterator[str]:
+    """Its paragraphs; those that are too long themselves, in slices."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        for start in range(0, len(paragraph), LONGEST):
+            yield paragraph[start : start + LONGEST]
+
+
+# Scripts without spaces between words: each two neighbouring characters count as one.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they are compared: small, without accents, without a plural's s."""
+    found: list[str] = []
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = unicodedata.normalize("NFC", "".join(c for c in plain if not _is_accent(c)))
+    for run in re.findall(r"[^\W_]+|[^\w\s]", plain):
+        if run.isascii():
+            if run[0].isalnum():
+                found.append(_singular(run))
+        elif run[0].isalnum():
+            found += _apart(run)
+        elif unicodedata.category(run) == "So":  # a pictogram is a word of its own
+            found.append(run)
+    return found
+
+
+def _is_accent(character: str) -> bool:
+    return "\u0300" <= character <= "\u036f"
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _apart(run: str) -> list[str]:
+    found: list[str] = []
+    end = 0
+    for unspaced in _UNSPACED.finditer(run):
+        if before := run[end : unspaced.start()]:
+            found.append(before)
+        characters = unspaced[0]
+        found += [characters[i : i + 2] for i in range(max(1, len(characters) - 1))]
+        end = unspaced.end()
+    if after := run[end:]:
+        found.append(after)
+    return found
+
+
+_LITTLE = (
+    "a an and are as at be been but by can could did do does for from had has have how i if in "
+    "into is it its me my of on or our shall should so than that the their them then there these "
+    "they this those to was we were what when where which who why will with would you your"
+)
+STOP_WORDS = frozenset(_LITTLE.split())
+
+
+def sought(query: str, *, limit: int = 24) -> list[str]:
+    """The words a question is about; all of them, if it consists of little words only."""
+    found = list(dict.fromkeys(words(query)))
+    telling = [word for word in found if word not in STOP_WORDS]
+    return (telling or found)[:limit]

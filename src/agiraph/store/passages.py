@@ -1,0 +1,201 @@
+"""Passages, as rows: put away by the section and found by their words, ranked.
+
+Words are cut out of a text here and not by the databases, so that both find the same: SQLite keeps
+them in an FTS5 table, PostgreSQL in a tsvector, and either ranks what matches.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable
+from itertools import islice
+
+from agiraph.domain.ids import TeamId
+from agiraph.domain.passages import EVERYONE, Owner, Passage, PassageKind, sections, sought, words
+from agiraph.store.rows import Table, to_text
+from agiraph.store.tx import Tx
+
+PASSAGES = Table("passages", Passage)
+
+CANDIDATES = 40
+"""Of what a database ranks highest, so many are looked at again: who holds more of the words?"""
+MOST_WORDS = 16_000
+"""Words of one passage; PostgreSQL counts places no further."""
+_OFTEN = 250
+"""How often one word counts in a passage; PostgreSQL keeps no more places of it."""
+_PREFIXED = 4
+"""A word of so many letters also finds longer ones: async finds asyncio."""
+
+_COLUMNS = ", ".join(f"p.{field}" for field in PASSAGES.fields)
+_FIND = {
+    "sqlite": (
+        f"select {_COLUMNS} from passage_words w join passages p on p.id = w.rowid"
+        " where passage_words match :query and {scope}"
+        " order by bm25(passage_words, 4.0, 1.0), p.created_at desc, p.id limit :limit"
+    ),
+    "postgres": (
+        f"select {_COLUMNS} from passage_words w join passages p on p.id = w.id"
+        " where w.words @@ cast(:query as tsquery) and {scope}"
+        " order by ts_rank_cd(w.words, cast(:query as tsquery), 1) desc, p.created_at desc, p.id"
+        " limit :limit"
+    ),
+}
+
+
+def put(
+    tx: Tx,
+    *,
+    team_id: TeamId,
+    kind: PassageKind,
+    ref: str,
+    text: str,
+    title: str = "",
+    owner: Owner = EVERYONE,
+    tainted: bool = False,
+) -> bool:
+    """Let a text be found, section by section, instead of what was there of the same ref.
+
+    False if it is there already, word for word.
+    """
+    ref, digest = to_text(ref), fingerprint(title, text)
+    if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
+        return False
+    drop(tx, team_id=team_id, kind=kind, ref=ref, owner=owner)
+    for part, section in enumerate(sections(to_text(text))):
+        passage = Passage(
+            id=_id(team_id, owner, kind, ref, part),
+            team_id=team_id,
+            owner=owner,
+            kind=kind,
+            ref=ref,
+            part=part,
+            title=" · ".join(dict.fromkeys(t for t in (to_text(title), section.title) if t)),
+            text=section.text,
+            tainted=tainted,
+            hash=digest,
+            created_at=tx.now,
+        )
+        PASSAGES.insert(tx, passage)
+        _index(tx, passage)
+    return True
+
+
+def drop(tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner = EVERYONE) -> int:
+    """Forget all sections of one ref; how many there were."""
+    where = "team_id = :team_id and owner = :owner and kind = :kind and ref = :ref"
+    of = {"team_id": team_id, "owner": owner, "kind": kind, "ref": to_text(ref)}
+    if tx.dialect == "sqlite":  # PostgreSQL removes the words with their passage
+        tx.run(
+            f"delete from passage_words where rowid in (select id from passages where {where})",
+            **of,
+        )
+    return tx.run(f"delete from passages where {where}", **of)
+
+
+def known(
+    tx: Tx, *, team_id: TeamId, kind: PassageKind, owner: Owner, ref: str | None = None
+) -> dict[str, str]:
+    """What can be found of this kind, with the hash of each: of one ref, or of all."""
+    only = "" if ref is None else " and ref = :ref"
+    rows = tx.all(
+        "select ref, hash from passages where team_id = :team_id and owner = :owner"
+        f" and kind = :kind{only} and part = 0",
+        team_id=team_id,
+        owner=owner,
+        kind=kind,
+        **({} if ref is None else {"ref": ref}),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def find(
+    tx: Tx,
+    query: str,
+    *,
+    team_id: TeamId,
+    owner: Owner,
+    kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
+    limit: int = 10,
+) -> list[Passage]:
+    """Whole sections that this owner may see, the best first; any text will do as a query."""
+    terms = sought(query)
+    if not terms or not kinds or limit < 1:
+        return []
+    named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
+    marks = ", ".join(f":{name}" for name in named)
+    scope = f"p.team_id = :team_id and p.owner in (:owner, :everyone) and p.kind in ({marks})"
+    rows = tx.all(
+        _FIND[tx.dialect].format(scope=scope),
+        query=_query(tx, terms),
+        team_id=team_id,
+        owner=owner,
+        everyone=EVERYONE,
+        limit=max(CANDIDATES, limit),
+        **named,
+    )
+    found = [PASSAGES.load(row) for row in rows]
+    # The databases rank differently; that all words are there tells more than how often one is.
+    return sorted(found, key=lambda passage: -_share(passage, terms))[:limit]
+
+
+def fingerprint(title: str, text: str) -> str:
+    return hashlib.sha256(f"{title}\n{text}".encode(errors="surrogatepass")).hexdigest()
+
+
+def _id(team_id: TeamId, owner: Owner, kind: PassageKind, ref: str, part: int) -> int:
+    key = "\0".join((team_id, owner, kind, ref, str(part))).encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
+
+
+def _index(tx: Tx, passage: Passage) -> None:
+    title, text = _plain(words(passage.title)), _plain(words(passage.text))
+    if tx.dialect == "sqlite":
+        tx.run(
+            "insert into passage_words (rowid, title, text) values (:id, :title, :text)",
+            id=passage.id,
+            title=" ".join(islice(title, 200)),
+            text=" ".join(islice(text, MOST_WORDS)),
+        )
+        return
+    places: dict[str, list[str]] = {}
+    for place, word in enumerate(islice(title, 200), start=1):
+        places.setdefault(word, []).append(f"{place}A")
+    for place, word in enumerate(islice(text, MOST_WORDS - 200), start=201):
+        if len(kept := places.setdefault(word, [])) < _OFTEN:
+            kept.append(str(place))
+    vector = " ".join(f"{word}:{','.join(at)}" for word, at in places.items())
+    tx.run(
+        "insert into passage_words (id, words) values (:id, cast(:words as tsvector))",
+        id=passage.id,
+        words=vector,
+    )
+
+
+def _plain(found: Iterable[str]) -> Iterable[str]:
+    """Words in letters and digits that neither database cuts or changes any further."""
+    for word in found:
+        if word.isascii():
+            yield word[:60]
+        else:
+            yield "u" + "".join(f"{ord(character):05x}" for character in word[:12])
+
+
+def _query(tx: Tx, terms: list[str]) -> str:
+    """The words as either database asks for any of them."""
+    quote, star, joint = ('"', "*", " OR ") if tx.dialect == "sqlite" else ("'", ":*", " | ")
+    return joint.join(
+        f"{quote}{plain}{quote}{star if _is_prefixed(term) else ''}"
+        for term, plain in zip(terms, _plain(terms), strict=True)
+    )
+
+
+def _is_prefixed(term: str) -> bool:
+    # Of scripts without spaces a single character finds the pairs that it begins.
+    return len(term) >= _PREFIXED if term.isascii() else len(term) == 1 or len(term) >= _PREFIXED
+
+
+def _share(passage: Passage, terms: list[str]) -> int:
+    """How many of the words it holds."""
+    held = set(words(f"{passage.title} {passage.text}"))
+    return sum(
+        term in held or (_is_prefixed(term) and any(word.startswith(term) for word in held))
+        for term in terms
+    )
