@@ -75,6 +75,7 @@ class Runtime:
         tools: tuple[Tool, ...] = (),
         own_models: Mapping[str, Maker] | None = None,
         commands: Mapping[str, Command] | None = None,
+        reply_model: str = "",
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> "Runtime":
         clock = clock or SystemClock()
@@ -98,6 +99,7 @@ class Runtime:
             extra_tools=tools,
             specialists=specialists(home),
             commands=commands or {},
+            reply_model=reply_model,
             on_delta=on_delta,
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)

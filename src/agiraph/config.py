@@ -30,6 +30,8 @@ class Settings:
     home: Path
     database_url: str = field(repr=False)
     model: str
+    reply_model: str
+    """Who answers people in the foreground."""
     keys: Keys = field(repr=False)
     prices: Prices = Prices()
     commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
@@ -43,6 +45,7 @@ SECRETS = frozenset(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "O
 _IN_FILE = {
     "AGIRAPH_DATABASE_URL": "database_url",
     "AGIRAPH_MODEL": "model",
+    "AGIRAPH_REPLY_MODEL": "reply_model",
 }
 """What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
 _SERVERS = "servers"
@@ -102,6 +105,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         home=home,
         database_url=pick("AGIRAPH_DATABASE_URL", f"sqlite:///{home / 'agiraph.db'}"),
         model=pick("AGIRAPH_MODEL", keys.first_model),
+        reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         keys=keys,
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         commands=commands,

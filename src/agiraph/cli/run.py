@@ -79,7 +79,10 @@ class Run:
     async def begin(self, goal: str, model: str, budget: Budget) -> int:
         async with self._open() as runtime:
             runtime.models.resolve(model)  # a wrong name is told before anything is begun
-            founded = await runtime.store.write(teams.found, goal=goal, model=model, budget=budget)
+            # Whoever runs one goal to its end has no later work to learn for.
+            founded = await runtime.store.write(
+                teams.found, goal=goal, model=model, budget=budget, learns=False
+            )
             return await self._go(runtime, founded.team)
 
     async def resume(self, name: str) -> int:
@@ -99,6 +102,7 @@ class Run:
             keys=self._settings.keys,
             prices=self._settings.prices,
             commands=self._settings.commands,
+            reply_model=self._settings.reply_model,
             on_delta=lambda _, words: self._progress.said(words),
         )
         try:

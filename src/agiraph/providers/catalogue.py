@@ -11,7 +11,7 @@ from agiraph.providers.retry import Retrying
 from agiraph.providers.text import TextModel
 
 PATIENCE = 5.0
-"""How long a model is waited for that another one stands behind."""
+"""How long a model is waited for that another one, or a person, stands behind."""
 
 
 class Catalogue:
@@ -23,19 +23,23 @@ class Catalogue:
         self._clock = clock
         self._own: dict[str, Maker] = {}
         self._circuits: dict[str, Circuit] = {}
-        self._made: dict[str, Model] = {}
+        self._made: dict[tuple[str, bool], Model] = {}
 
     def add(self, provider: str, maker: Maker) -> None:
         """Serve `provider/…` by a model of your own, taken as it is."""
         self._own[provider] = maker
 
-    def resolve(self, names: str) -> Model:
-        """The model or chain of that name, or `Misconfigured` with what to write instead."""
-        if names not in self._made:
+    def resolve(self, names: str, *, patient: bool = True) -> Model:
+        """The model or chain of that name, or `Misconfigured` with what to write instead.
+
+        One that is not patient gives up soon: somebody waits for its answer.
+        """
+        if (names, patient) not in self._made:
             chain = split(names)
-            models = [self._one(name, last=name == chain[-1]) for name in chain]
-            self._made[names] = models[0] if len(models) == 1 else Fallback(tuple(models))
-        return self._made[names]
+            models = [self._one(n, patient=patient and n == chain[-1]) for n in chain]
+            made = models[0] if len(models) == 1 else Fallback(tuple(models))
+            self._made[names, patient] = made
+        return self._made[names, patient]
 
     def window(self, names: str) -> int:
         """How much all models of the chain can be shown."""
@@ -58,7 +62,7 @@ class Catalogue:
     async def close(self) -> None:
         await self.registry.close()
 
-    def _one(self, name: str, *, last: bool) -> Model:
+    def _one(self, name: str, *, patient: bool) -> Model:
         bare = name.removeprefix("text/")
         provider, _, model = bare.partition("/")
         if provider in self._own:
@@ -67,9 +71,11 @@ class Catalogue:
         wire = self._wire(name)
         circuit = self._circuits.setdefault(provider, Circuit(provider, self._clock))
         guarded = Guarded(model=wire, circuit=circuit)
-        patient = Retrying(model=guarded, clock=self._clock)
-        hasty = Retrying(model=guarded, clock=self._clock, tries=2, longest_wait=PATIENCE)
-        return Priced(model=patient if last else hasty, prices=self.prices)
+        if patient:
+            retrying = Retrying(model=guarded, clock=self._clock)
+        else:
+            retrying = Retrying(model=guarded, clock=self._clock, tries=2, longest_wait=PATIENCE)
+        return Priced(model=retrying, prices=self.prices)
 
     def _wire(self, name: str) -> Model:
         if name.startswith("text/"):

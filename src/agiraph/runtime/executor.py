@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
+from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.people import Agent, Specialist, Team
@@ -117,7 +118,11 @@ class Executor:
         ctx = self._context(lease, seat._replace(agent=agent))
         if not seat.turns:
             await _begin(ctx, await reply.opening(ctx))
-        return await reply.answer(self._loop(ctx, FOREGROUND), ctx)
+        try:
+            loop = self._loop(ctx, FOREGROUND, patient=False)
+        except Misconfigured as error:
+            return await reply.without_a_model(ctx, error)
+        return await reply.answer(loop, ctx)
 
     async def _reflect(self, lease: Lease, seat: _Seat) -> Outcome:
         """Look back on work that is done."""
@@ -128,10 +133,10 @@ class Executor:
             await _begin(ctx, await reflection.opening(ctx))
         return await reflection.look_back(self._loop(ctx, {}), ctx)
 
-    def _loop(self, ctx: RunContext, tools: Mapping[str, Tool]) -> Loop:
+    def _loop(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Loop:
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
         return Loop(
-            model=self.models.resolve(ctx.agent.model),
+            model=self.models.resolve(ctx.agent.model, patient=patient),
             budget=budget,
             breaker=Breaker(tools),
             compaction=Compaction(self.models.window(ctx.agent.model)),

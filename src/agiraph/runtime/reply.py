@@ -84,11 +84,21 @@ async def answer(loop: "Loop", ctx: RunContext) -> Outcome:
     try:
         text = await _talk(loop, ctx)
     except ModelError as error:
-        text = WITHOUT_A_MODEL.format(reason=error)
+        return await without_a_model(ctx, error)
     await loop.caller.settle(ctx)
+    return await _say(ctx, text)
+
+
+async def without_a_model(ctx: RunContext, why: Exception) -> Outcome:
+    """A plain acknowledgement: what was asked is queued all the same."""
+    return await _say(ctx, WITHOUT_A_MODEL.format(reason=why))
+
+
+async def _say(ctx: RunContext, text: str) -> Outcome:
+    outcome = Finished(text, StopReason.FINISHED)
     decided = _decided(ctx.transcript)
-    await ctx.store.write(conversation.conclude, ctx.lease, text=text, work=decided)
-    return Finished(text, StopReason.FINISHED)
+    await ctx.store.write(conversation.conclude, ctx.lease, outcome, text=text, work=decided)
+    return outcome
 
 
 async def _talk(loop: "Loop", ctx: RunContext) -> str:

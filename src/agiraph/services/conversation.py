@@ -6,9 +6,9 @@ from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
 from agiraph.domain.messages import Message
-from agiraph.domain.outcomes import Finished
+from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.people import Agent
-from agiraph.domain.work import Budget, Queue, StopReason, WorkNode
+from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services import board, endings, mail, waiting
 from agiraph.services.notices import first_line
 from agiraph.store import messages, nodes, teams, threads
@@ -67,8 +67,10 @@ def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
     )
 
 
-def conclude(tx: Tx, lease: Lease, *, text: str, work: Work | None = None) -> None:
-    """Say the answer; unless that was decided in it, what was asked becomes work.
+def conclude(
+    tx: Tx, lease: Lease, outcome: Finished | Failed, *, text: str, work: Work | None = None
+) -> None:
+    """End a reply with these words; unless that was decided in it, what was asked becomes work.
 
     Somebody who is at work anyway hears it at the next yield point instead, or by the end of
     a wait for teammates.
@@ -92,7 +94,7 @@ def conclude(tx: Tx, lease: Lease, *, text: str, work: Work | None = None) -> No
         waiting.interrupt(tx, agent.id)
     elif unheard:
         start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
-    endings.conclude(tx, lease, Finished(text, StopReason.ANSWERED))
+    endings.conclude(tx, lease, outcome)
 
 
 def start_work(tx: Tx, agent: Agent, reply_id: NodeId, task: str) -> WorkNode:

@@ -10,14 +10,16 @@ from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services import endings, leases, mail, spending, stages, teams, waiting
+from agiraph.services import conversation, endings, leases, mail, spending, stages, teams, waiting
 from agiraph.services.spending import Envelope
 from agiraph.store import messages, nodes, spend, threads, waits
+from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS, members
 from agiraph.store.tx import Tx
 
 PREVIEW = 400
 """How much of a text an event carries; the whole of it is in the thread."""
+NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +235,13 @@ def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
 
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     """End the node; if that was the goal of a finite team, the team has ended with it."""
+    if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
+        return conversation.conclude(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
     node = endings.conclude(tx, lease, outcome)
     team = TEAMS.get(tx, lease.team_id)
     is_goal = node.source == "system" and node.parent_id is None
-    if team.mode != "finite" or team.status != "active":
-        return
+    if team.mode != "finite" or team.status != "active" or node.lane != "work":
+        return None
     if outcome.reason is StopReason.FINISHED or (is_goal and isinstance(outcome, Finished)):
         teams.complete(tx, team.id, unless=node.id)
     elif is_goal and isinstance(outcome, Failed) and not nodes.any_open_beside(tx, node):

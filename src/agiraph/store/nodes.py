@@ -36,6 +36,13 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
     )
 
 
+def root(tx: Tx, node: WorkNode) -> WorkNode:
+    """What a node was made for in the end."""
+    while node.parent_id is not None:
+        node = NODES.get(tx, node.parent_id)
+    return node
+
+
 def is_open(tx: Tx, node_id: NodeId | None) -> bool:
     """Whether there is such a node and it is not over."""
     return node_id is not None and not NODES.get(tx, node_id).status.is_final

@@ -1,6 +1,6 @@
 """World: a whole runtime in a folder of its own, with scripted models and a clock you turn."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +9,21 @@ from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision, Message
+from agiraph.domain.people import Agent
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.runtime.command_line import Command
-from agiraph.services import journal, mail, teams
+from agiraph.services import conversation, journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
+from agiraph.tools.context import RunContext
 
 
 class World:
@@ -37,6 +39,8 @@ class World:
         prices: Prices | None = None,
         tools: tuple[Tool, ...] = (),
         commands: Mapping[str, Command] | None = None,
+        reply_model: str = "",
+        on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
@@ -45,6 +49,8 @@ class World:
         self._prices = prices
         self._tools = tools
         self._commands = commands
+        self._reply_model = reply_model
+        self._on_delta = on_delta
         self._models: dict[str, Model] = {}
         self.runtime: Runtime
 
@@ -66,6 +72,8 @@ class World:
             tools=self._tools,
             prices=self._prices,
             commands=self._commands,
+            reply_model=self._reply_model,
+            on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )
         await self.runtime.start()
@@ -108,6 +116,13 @@ class World:
         return await self.store.write(
             mail.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
         )
+
+    async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
+        """A person's message that is answered at once."""
+        return await self.store.write(conversation.say, agent_id, text, **more)
+
+    async def conversation(self, agent: Agent) -> list[Message]:
+        return await self.store.read(messages.conversation, agent.team_id, agent.id)
 
     async def answer(
         self, question: Message | MessageId, text: str = "", *, decision: Decision | None = None

@@ -1,0 +1,441 @@
+"""The foreground: what a person says is answered at once, and becomes work if need be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.chat import Attachment
+from agiraph.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refused
+from agiraph.domain.messages import Message
+from agiraph.domain.people import Agent
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.providers.base import Request
+from agiraph.runtime.lanes import PLACES
+from agiraph.services import board, people, teams
+from agiraph.services.teams import Founded
+from agiraph.store import spend
+from agiraph.store.teams import TEAMS
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ReactiveModel
+from tests.runtime.waiting import Gate, until
+
+FINISH = says(call("finish", summary="NVIDIA is up 3 %."))
+ACK = says("I'll look into NVIDIA's latest figures.")
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    """A runtime in which a model of its own answers people."""
+    opened = World(tmp_path / "home", database_url=database_url, reply_model="scripted/mouth")
+    async with opened:
+        yield opened
+
+
+async def idle(world: World, **more: object) -> tuple[Founded, Agent]:
+    founded = await world.found("Track tech stocks", start=False, **more)
+    return founded, founded.coordinator
+
+
+def texts(messages: list[Message]) -> list[str]:
+    return [f"{'human' if m.sender == 'human' else 'agent'}: {m.text}" for m in messages]
+
+
+async def replies(world: World, agent: Agent) -> list[WorkNode]:
+    from agiraph.store.nodes import NODES
+
+    where = "assignee_id = :agent and lane = 'reply' order by id"
+    return await world.store.read(NODES.select, where, agent=agent.id)
+
+
+# ---- a message becomes an answer and a piece of work ------------------------------------------
+
+
+async def test_queues_task_and_returns_contextual_acknowledgment(world: World) -> None:
+    world.script("mouth", ACK)
+    work = world.script("ada", FINISH)
+    gate = work.gate = Gate()
+    founded, ada = await idle(world)
+    sent = await world.chat(ada.id, "Research NVIDIA stock")
+    await gate.reached()
+
+    assert texts(await world.conversation(ada)) == [
+        "human: Research NVIDIA stock",
+        "agent: I'll look into NVIDIA's latest figures.",
+    ]
+    [node] = await world.board(founded.team.id)
+    assert (node.task, node.source, node.assignee_id) == ("Research NVIDIA stock", "user", ada.id)
+    assert (await world.conversation(ada))[1].in_reply_to == sent.id
+    gate.set()
+    await world.settle()
+    assert texts(await world.conversation(ada))[2:] == ["agent: NVIDIA is up 3 %."]
+
+
+async def test_adds_user_message_to_conversation(world: World) -> None:
+    world.script("mouth", says("Hello!", call("no_work_needed")))
+    _, ada = await idle(world)
+    await world.chat(ada.id, "Hello agent")
+    await world.settle()
+    assert texts(await world.conversation(ada)) == ["human: Hello agent", "agent: Hello!"]
+
+
+async def test_returns_only_user_conversation_messages(world: World) -> None:
+    world.script("mouth", says("Hi there."))
+    world.script("ada", says(call("checkpoint", summary="an internal step")), FINISH)
+    _, ada = await idle(world)
+    await world.chat(ada.id, "Hello")
+    await world.settle()
+    assert not any("internal" in m.text for m in await world.conversation(ada))
+
+
+async def test_creates_team_and_queues_bootstrap_task_for_team_lead(world: World) -> None:
+    world.script("ada", FINISH).gate = Gate()
+    founded = await world.found("Track tech stocks")
+    [node] = await world.board(founded.team.id)
+    assert (node.source, node.task) == ("system", "Track tech stocks")
+    assert node.assignee_id == founded.coordinator.id
+
+
+async def test_small_talk_is_answered_and_sets_nobody_to_work(world: World) -> None:
+    world.script("mouth", says("You're welcome.", call("no_work_needed", reason="thanks")))
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "Thanks!")
+    await world.settle()
+    assert await world.board(founded.team.id) == []
+    assert [m.seen_at is None for m in await world.conversation(ada)] == [False, True]
+
+
+async def test_the_work_can_be_put_in_other_words_than_the_message(world: World) -> None:
+    task = "Research NVIDIA's stock; the human wants no more than two sentences."
+    world.script("mouth", says("On it.", call("start_work", task=task)))
+    world.script("ada", FINISH)
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "NVIDIA, the usual")
+    await world.settle()
+    assert [n.task for n in await world.board(founded.team.id)] == [task]
+
+
+async def test_a_silent_reply_is_asked_for_words(world: World) -> None:
+    mouth = world.script("mouth", says(call("no_work_needed")), says(""), says("Gladly."))
+    _, ada = await idle(world)
+    await world.chat(ada.id, "Nice work")
+    await world.settle()
+    assert texts(await world.conversation(ada))[1:] == ["agent: Gladly."]
+    assert "reads only what you write" in mouth.heard
+
+
+async def test_what_is_looked_up_is_seen_before_it_is_told(world: World) -> None:
+    mouth = world.script(
+        "mouth",
+        says("Let me see.", call("check_board")),
+        says("Nothing is going on.", call("no_work_needed")),
+    )
+    _, ada = await idle(world)
+    await world.chat(ada.id, "What are you doing?")
+    await world.settle()
+    assert texts(await world.conversation(ada))[1:] == ["agent: Nothing is going on."]
+    assert len(mouth.requests) == 2
+
+
+async def test_a_refused_call_is_seen_before_the_answer_is_given(world: World) -> None:
+    mouth = world.script(
+        "mouth",
+        says("Done.", call("start_work", job="x")),
+        says("Right, now it is queued.", call("start_work", task="Count the beans")),
+    )
+    world.script("ada", FINISH)
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "Count them")
+    await world.settle()
+    assert "start_work" in mouth.heard
+    assert [n.task for n in await world.board(founded.team.id)] == ["Count the beans"]
+    assert "agent: Done." not in texts(await world.conversation(ada))
+
+
+# ---- what is shown ------------------------------------------------------------------------------
+
+
+async def test_a_reply_sees_the_conversation_and_the_board_and_no_thread(world: World) -> None:
+    mouth = world.script("mouth", says("Will do."), says("Sure.", call("no_work_needed")))
+    world.script("ada", says(call("checkpoint", summary="secret-thread-word")), FINISH)
+    _, ada = await idle(world)
+    await world.chat(ada.id, "Research NVIDIA stock")
+    await world.settle()
+    await world.chat(ada.id, "And thanks")
+    await world.settle()
+    shown = mouth.requests[1]
+    assert "Human: Research NVIDIA stock" in shown.system
+    assert "coordinator: Will do." in shown.system
+    assert "NVIDIA is up 3 %." in shown.system
+    assert "Research NVIDIA stock (node_" in shown.system
+    assert "secret-thread-word" not in shown.system
+    assert shown.turns[-1].text == "And thanks"
+    assert "bash" not in shown.tools
+
+
+async def test_words_are_heard_as_they_come(tmp_path: Path) -> None:
+    heard: list[tuple[str, str]] = []
+    world = World(
+        tmp_path,
+        reply_model="scripted/mouth",
+        on_delta=lambda ctx, words: heard.append((ctx.node.lane, words)),
+    )
+    async with world:
+        world.script("mouth", says("Hello there.", call("no_work_needed")))
+        _, ada = await idle(world)
+        await world.chat(ada.id, "Hi")
+        await world.settle()
+    assert heard == [("reply", "Hello there.")]
+
+
+async def test_pictures_reach_the_reply_and_the_work(world: World) -> None:
+    mouth = world.script("mouth", says("I see."))
+    work = world.script("ada", FINISH)
+    _, ada = await idle(world)
+    picture = Attachment(name="chart.png", media_type="image/png", data="iVBORw0KGgo=")
+    await world.chat(ada.id, "What does this show?", attachments=(picture,))
+    await world.settle()
+    assert mouth.requests[0].turns[-1].attachments == (picture,)
+    assert work.requests[0].turns[0].attachments == (picture,)
+
+
+async def test_what_a_reply_costs_is_on_the_bill(world: World) -> None:
+    world.script("mouth", says("Hi.", call("no_work_needed"), input_tokens=70, output_tokens=5))
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "Hi")
+    await world.settle()
+    [row] = await world.store.read(spend.of_team, founded.team.id)
+    assert (row.purpose, row.input_tokens, row.output_tokens) == ("reply", 70, 5)
+
+
+# ---- beside work ------------------------------------------------------------------------------
+
+
+async def test_somebody_at_work_answers_at_once_and_hears_it_at_the_next_step(world: World) -> None:
+    world.script("mouth", says("I'll add Qualcomm."))
+    work = world.script("ada", says(call("check_messages")), FINISH)
+    gate = work.gate = Gate()
+    founded = await world.found("Compare NVIDIA, AMD and Intel")
+    ada = founded.coordinator
+    await gate.reached()
+    await world.chat(ada.id, "Also include Qualcomm")
+    await until(world, lambda: mouth_done(world, ada))
+    assert texts(await world.conversation(ada))[1:] == ["agent: I'll add Qualcomm."]
+    gate.set()
+    await world.settle()
+    assert any("Also include Qualcomm" in t.text for t in work.requests[-1].turns)
+    assert len(await world.board(founded.team.id)) == 1
+
+
+async def mouth_done(world: World, ada: Agent) -> bool:
+    return len(await world.conversation(ada)) >= 2
+
+
+async def test_a_wait_for_teammates_ends_when_the_human_wants_something(world: World) -> None:
+    world.script("mouth", says("Noted: pricing too."))
+    lead = world.script(
+        "ada",
+        says(call("assign_task", agent="bob", task="wonder", description="x")),
+        lambda request: says(call("finish", summary="with pricing")),
+    )
+    world.model(
+        "hand", ReactiveModel("scripted/hand", lambda r: says(call("ask_human", question="?")))
+    )
+    founded, ada = await idle(world)
+    await world.store.write(
+        people.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
+    )
+    await world.store.write(
+        board.create, team_id=founded.team.id, task="Report", source="user", assignee_id=ada.id
+    )
+    await world.settle()
+    await world.chat(ada.id, "Include pricing")
+    await world.settle()
+    assert any("Include pricing" in t.text for t in lead.requests[-1].turns)
+
+
+async def test_small_talk_ends_no_wait(world: World) -> None:
+    world.script("mouth", says("You too!", call("no_work_needed")))
+    lead = world.script("ada", says(call("ask_human", question="Which one?")), FINISH)
+    founded = await world.found("Choose")
+    await world.settle()
+    await world.chat(founded.coordinator.id, "Have a nice day")
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.status is NodeStatus.WAITING
+    assert len(lead.requests) == 1
+
+
+async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> None:
+    mouth = world.script("mouth")
+    work = world.script("ada", says(call("check_messages")), FINISH)
+    gate = work.gate = Gate()
+    founded = await world.found("Compare")
+    await gate.reached()
+    await world.chat(founded.coordinator.id, "Hurry up", nudge=True)
+    gate.set()
+    await world.settle()
+    assert mouth.requests == []
+    assert any("Hurry up" in t.text for t in work.requests[-1].turns)
+
+
+async def test_any_worker_can_be_spoken_to(world: World) -> None:
+    mouth = world.script("mouth", says("Data centre only, then."))
+    hand = world.script("hand", says(call("publish", summary="ok")))
+    founded, _ = await idle(world)
+    alice = await world.store.write(
+        people.hire, founded.team.id, name="alice", role="worker", model="scripted/hand"
+    )
+    await world.chat(alice.id, "Data centre only")
+    await world.settle()
+    assert "You are alice." in mouth.requests[0].system
+    assert hand.requests[0].turns[0].text == "Data centre only"
+
+
+async def test_while_every_place_for_work_is_taken_people_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLACES, "work", 1)
+    async with World(tmp_path, reply_model="scripted/mouth") as world:
+        world.script("mouth", ACK)
+        busy = world.script("ada", FINISH, FINISH)
+        gate = busy.gate = Gate()
+        await world.found("Hold on")
+        await gate.reached()
+        _, other = await idle(world)
+        await world.chat(other.id, "Are you there?")
+        await until(world, lambda: mouth_done(world, other))
+        assert texts(await world.conversation(other))[1:] == [
+            "agent: I'll look into NVIDIA's latest figures."
+        ]
+        assert len(busy.requests) == 1
+        gate.set()
+        await world.settle()
+
+
+# ---- when the model fails --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error", [ModelUnavailable("overloaded."), ModelRefused("the key is wrong.")]
+)
+async def test_without_a_model_the_human_is_answered_and_the_work_is_queued(
+    world: World, error: Exception
+) -> None:
+    world.script("mouth", error)
+    world.script("ada", FINISH)
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "Research NVIDIA stock")
+    await world.settle()
+    said = texts(await world.conversation(ada))
+    assert "get to work on it" in said[1]
+    assert str(error) in said[1]
+    [node] = await world.board(founded.team.id)
+    assert (node.task, node.status) == ("Research NVIDIA stock", NodeStatus.COMPLETED)
+
+
+async def test_a_reply_model_that_does_not_exist_is_told_and_the_work_is_queued(
+    tmp_path: Path,
+) -> None:
+    async with World(tmp_path, reply_model="nosuch/model") as world:
+        world.script("ada", FINISH)
+        founded, ada = await idle(world)
+        await world.chat(ada.id, "Research NVIDIA stock")
+        await world.settle()
+        assert "nosuch" in (await world.conversation(ada))[1].text
+        assert len(await world.board(founded.team.id)) == 1
+
+
+async def test_a_reply_that_breaks_is_told_and_the_work_is_done(world: World) -> None:
+    def breaks(request: Request) -> Says:
+        raise ZeroDivisionError("a bug")
+
+    world.model("mouth", ReactiveModel("scripted/mouth", breaks))
+    world.script("ada", FINISH)
+    founded, ada = await idle(world)
+    await world.chat(ada.id, "Research NVIDIA stock")
+    await world.settle()
+    assert "went wrong" in (await world.conversation(ada))[1].text
+    assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED]
+
+
+async def test_a_model_that_only_looks_things_up_is_stopped(world: World) -> None:
+    world.model("mouth", ReactiveModel("scripted/mouth", lambda r: says(call("check_board"))))
+    world.script("ada", FINISH)
+    _, ada = await idle(world)
+    await world.chat(ada.id, "Research NVIDIA stock")
+    await world.settle()
+    assert len(await world.conversation(ada)) == 3
+
+
+# ---- once, in order, whatever comes ----------------------------------------------------------
+
+
+async def test_what_is_said_before_a_reply_begins_is_answered_together(world: World) -> None:
+    mouth = world.script("mouth", says("All three, gladly.", call("no_work_needed")))
+    _, ada = await idle(world)
+    await asyncio.gather(*(world.chat(ada.id, f"Message {n}") for n in range(3)))
+    await world.settle()
+    assert len(mouth.requests) == 1
+    assert [f"Message {n}" in mouth.requests[0].turns[-1].text for n in range(3)] == [True] * 3
+    assert len(await world.conversation(ada)) == 4
+
+
+async def test_the_same_message_sent_again_is_answered_once(world: World) -> None:
+    mouth = world.script("mouth", ACK)
+    world.script("ada", FINISH)
+    _, ada = await idle(world)
+    first = await world.chat(ada.id, "Research NVIDIA", client_id="c1")
+    again = await world.chat(ada.id, "Research NVIDIA", client_id="c1")
+    await world.settle()
+    assert first.id == again.id
+    assert len(mouth.requests) == 1
+    with pytest.raises(Conflict, match="new client_id"):
+        await world.chat(ada.id, "Something else", client_id="c1")
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+async def test_an_empty_message_is_refused(world: World, text: str) -> None:
+    _, ada = await idle(world)
+    with pytest.raises(Refused, match="empty"):
+        await world.chat(ada.id, text)
+    assert await replies(world, ada) == []
+
+
+async def test_a_team_that_is_paused_answers_and_works_when_it_goes_on(world: World) -> None:
+    world.script("mouth", ACK)
+    world.script("ada", FINISH)
+    founded, ada = await idle(world)
+    await world.store.write(teams.pause, founded.team.id)
+    await world.chat(ada.id, "Research NVIDIA stock")
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert (len(await world.conversation(ada)), node.status) == (2, NodeStatus.ASSIGNED)
+    await world.store.write(teams.resume, founded.team.id)
+    await world.settle()
+    assert (await world.node(node.id)).status is NodeStatus.COMPLETED
+
+
+async def test_a_team_that_was_done_takes_up_what_it_is_asked_next(world: World) -> None:
+    world.script("mouth", says("Gladly."))
+    world.script("ada", FINISH, says(call("finish", summary="And AMD too.")))
+    founded = await world.found("NVIDIA")
+    await world.settle()
+    await world.chat(founded.coordinator.id, "Now AMD")
+    await world.settle()
+    assert (await world.conversation(founded.coordinator))[-1].text == "And AMD too."
+    assert (await world.store.read(TEAMS.get, founded.team.id)).status == "completed"
+
+
+async def test_what_a_person_asked_besides_is_done_though_the_goal_is_reached(world: World) -> None:
+    world.script("mouth", says("Queued.", call("start_work", task="Water the plants")))
+    work = world.script("ada", FINISH, says(call("finish", summary="Watered.")))
+    gate = work.gate = Gate()
+    founded = await world.found("NVIDIA")
+    await gate.reached()
+    await world.chat(founded.coordinator.id, "And water the plants")
+    await until(world, lambda: mouth_done(world, founded.coordinator))
+    gate.set()
+    await world.settle()
+    assert (await world.conversation(founded.coordinator))[-1].text == "Watered."
