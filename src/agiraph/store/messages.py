@@ -120,3 +120,15 @@ def was_told(tx: Tx, node_id: NodeId) -> bool:
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)
+
+
+def endings_of(tx: Tx, node_id: NodeId) -> list[Message]:
+    """What was said of how a node ended."""
+    where = "node_id = :node_id and kind in ('result', 'failure') order by id"
+    return MESSAGES.select(tx, where, node_id=node_id)
+
+
+def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
+    """What a team told the person unasked, newest first."""
+    where = "team_id = :team_id and kind = 'briefing' order by id desc limit :limit"
+    return MESSAGES.select(tx, where, team_id=team_id, limit=limit)

@@ -188,3 +188,21 @@ def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
     return THREADS.select(tx, "agent_id = :id order by created_at, id", id=agent_id)
+
+
+def to_harvest(tx: Tx, agent_id: AgentId) -> list[Thread]:
+    """Work this agent has ended and said something in, that nobody looks back on or did."""
+    where = (
+        "agent_id = :id and kind = 'work' and closed_at is not null and harvested_at is null"
+        " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
+        " and n.status in ('pending', 'assigned', 'running', 'waiting'))"
+        " and exists (select 1 from turns u where u.place > threads.number * 4294967296"
+        " and u.place < (threads.number + 1) * 4294967296 and u.role = 'assistant')"
+        " order by closed_at, id"
+    )
+    return THREADS.select(tx, where, id=agent_id)
+
+
+def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
+    """The threads that are looked back on in this node, oldest first."""
+    return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)

@@ -1,0 +1,198 @@
+"""Briefings: what a coordinator tells the person unasked, and how much it must be worth."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, MessageId, NodeId, TeamId
+from agiraph.domain.messages import Message, Rating
+from agiraph.domain.outcomes import Finished
+from agiraph.domain.people import Team
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.services import endings, mail
+from agiraph.store import messages, threads
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+SAME = 0.8
+"""How alike two briefings are, from 0 to 1, before the second one says nothing new."""
+COMPARED = 20
+"""Earlier briefings that a new one is compared with."""
+STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
+"""How far one thumb moves a team's threshold, and how far all of them may."""
+TITLE, TEXT = 200, 20_000
+_SHINGLE = 3
+_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the agent thinks its news is worth, and how it would tell it."""
+
+    score: float
+    title: str = ""
+    text: str = ""
+
+
+class News(NamedTuple):
+    """Work that nobody was told of yet, and what they were told before."""
+
+    work: NodeId
+    told: list[Message]
+
+
+def news(tx: Tx, node_id: NodeId) -> News | None:
+    """What a reflection may brief about; nothing, if all of it was asked for and delivered."""
+    looked_at = [t.node_id for t in threads.of_reflection(tx, node_id) if t.node_id is not None]
+    fresh = [
+        work
+        for work in looked_at
+        if NODES.get(tx, work).status is not NodeStatus.CANCELLED
+        and not any(m.recipient == HUMAN for m in messages.endings_of(tx, work))
+    ]
+    if not fresh:
+        return None
+    return News(fresh[-1], messages.briefings(tx, NODES.get(tx, node_id).team_id, limit=COMPARED))
+
+
+def pass_over(tx: Tx, lease: Lease, *, reason: str) -> None:
+    """End a reflection without a briefing."""
+    threads.hold(tx, lease)
+    _end(tx, lease, reason=reason)
+
+
+def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
+    """End a reflection with a briefing, if it is worth it and says something new; else silently."""
+    threads.hold(tx, lease)
+    threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
+    known = news(tx, lease.node_id)
+    title, text = verdict.title.strip()[:TITLE], verdict.text.strip()[:TEXT]
+    scored = {"score": verdict.score, "threshold": threshold}
+    if known is None:
+        return _end(tx, lease, reason="already delivered", scored=scored)
+    if verdict.score < threshold:
+        return _end(tx, lease, reason="not worth it", scored=scored)
+    if not text:
+        return _end(tx, lease, reason="nothing said", scored=scored)
+    if told := _told_before(title, text, known.told):
+        return _end(tx, lease, reason=f"told before: {told.id}", scored=scored)
+    message = mail.send(
+        tx,
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=HUMAN,
+        kind="briefing",
+        title=title or text.splitlines()[0][:TITLE],
+        text=text,
+        node_id=known.work,
+    )
+    return _end(tx, lease, reason="worth it", message=message, scored=scored)
+
+
+def _end(
+    tx: Tx,
+    lease: Lease,
+    *,
+    reason: str,
+    scored: Mapping[str, float] | None = None,
+    message: Message | None = None,
+) -> Message | None:
+    tx.emit(
+        lease.team_id,
+        "briefing.decided",
+        node_id=lease.node_id,
+        agent_id=lease.agent_id,
+        sent=message is not None,
+        message_id=None if message is None else message.id,
+        reason=reason,
+        **(scored or {}),
+    )
+    said = f"Briefed: {message.title}" if message is not None else f"Not briefed: {reason}"
+    endings.conclude(tx, lease, Finished(said, StopReason.FINISHED))
+    return message
+
+
+def _told_before(title: str, text: str, told: Sequence[Message]) -> Message | None:
+    said = _shingles(f"{title} {text}")
+    for message in told:
+        before = _shingles(f"{message.title} {message.text}")
+        if len(said & before) >= SAME * len(said | before):
+            return message
+    return None
+
+
+def _shingles(text: str) -> frozenset[tuple[str, ...]]:
+    """Every few words in a row of a text."""
+    words = re.findall(r"\w+", text.lower())
+    last = max(len(words) - _SHINGLE, 0)
+    return frozenset(tuple(words[i : i + _SHINGLE]) for i in range(last + 1))
+
+
+def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
+    """A thumb on a briefing. Up lets more of its kind through, down fewer; the last one counts."""
+    message = MESSAGES.get(tx, message_id, lock=True)
+    if message.kind != "briefing" or message.recipient != HUMAN:
+        raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
+    team = TEAMS.get(tx, message.team_id, lock=True)
+    rating: Rating = "up" if up else "down"
+    if message.rating == rating:
+        return team
+    step = STEP if message.rating is None else 2 * STEP  # the first word is taken back
+    moved = team.briefing_threshold + (-step if up else step)
+    threshold = round(min(max(moved, LOWEST), HIGHEST), 2)
+    MESSAGES.update(tx, message_id, rating=rating, seen_at=message.seen_at or tx.now)
+    TEAMS.update(tx, team.id, briefing_threshold=threshold)
+    tx.emit(team.id, "briefing.rated", message_id=message_id, rating=rating, threshold=threshold)
+    return TEAMS.get(tx, team.id)
+
+
+def keep_quiet(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team:
+    """When briefings wait with their way to channels: `22:00-07:00` in a time zone; empty: never.
+
+    The inbox has them at once: it disturbs nobody.
+    """
+    TEAMS.get(tx, team_id, lock=True)
+    if hours:
+        begin, end = _hours(hours)
+        if begin == end:
+            raise Refused(f"Quiet hours {hours!r} begin and end at once; leave them empty instead.")
+    _zone(zone)
+    TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
+    return TEAMS.get(tx, team_id)
+
+
+def quiet_until(team: Team, now: datetime) -> datetime | None:
+    """When the quiet hours end that it is now in, if it is."""
+    if not team.quiet_hours:
+        return None
+    begin, end = _hours(team.quiet_hours)
+    zone = _zone(team.quiet_zone)
+    local = now.astimezone(zone)
+    at = local.time()
+    is_quiet = begin <= at < end if begin < end else at >= begin or at < end
+    if not is_quiet:
+        return None
+    day = local.date() if at < end else local.date() + timedelta(days=1)
+    return datetime.combine(day, end, tzinfo=zone).astimezone(UTC)
+
+
+def _hours(written: str) -> tuple[time, time]:
+    found = _HOURS.fullmatch(written)
+    if found is None:
+        raise Refused(f"Quiet hours {written!r} are written HH:MM-HH:MM, such as 22:00-07:00.")
+    from_hour, from_minute, to_hour, to_minute = (int(part) for part in found.groups())
+    return time(from_hour, from_minute), time(to_hour, to_minute)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Refused(f"There is no time zone {name!r}; write one as Europe/Berlin.") from error
