@@ -143,7 +143,7 @@ def _digests(ended: Sequence[Ended], room: int) -> str:
 
 
 def _framed(number: int, work: Ended, text: str) -> str:
-    title = f"{notices.title_of(work.node)} ({work.node.status})"
+    title = f"{_cut(notices.title_of(work.node), 80)} ({work.node.status})"
     return f"--- WORK {number}: {title} ---\n{text}\n--- END OF WORK {number} ---"
 
 

@@ -1,0 +1,79 @@
+"""A model that works, looks back and briefs as a test wrote down, and work it was not asked for."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agiraph.domain.chat import Turn
+from agiraph.domain.ids import SYSTEM, AgentId, TeamId
+from agiraph.domain.work import Source, WorkNode
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services import board
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import as_reply
+
+NOTHING = json.dumps({"insights": []})
+INSIGHT = {"type": "technique", "content": "Check filings first", "confidence": 0.9, "work": 1}
+HARVEST = json.dumps({"insights": [INSIGHT]})
+SILENCE = json.dumps({"score": 0.1, "title": "", "text": ""})
+
+Answer = str | BaseException | Callable[[Request], "str | BaseException"]
+
+
+def briefing(title: str, text: str, score: float = 0.9) -> str:
+    return json.dumps({"score": score, "title": title, "text": text})
+
+
+@dataclass(slots=True)
+class Thinker:
+    """Hands in whatever it is given; what it says of it are lists, the last entry for ever."""
+
+    name: str = "scripted/ada"
+    harvest: list[Answer] = field(default_factory=lambda: [HARVEST])
+    verdict: list[Answer] = field(default_factory=lambda: [SILENCE])
+    work: Callable[[Request], Says] | None = None
+    asked: list[tuple[str, tuple[Turn, ...], Any]] = field(default_factory=list)
+    """Every question about finished work: what it was, the turns shown, the schema."""
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        turns = tuple(request.transcript.spoken())
+        ref = (turns[-1].ref or "").partition(":")[0]
+        if ref not in ("harvest", "briefing"):
+            return as_reply((self.work or hand_in)(request))
+        self.asked.append((turns[-1].ref or "", turns, request.schema))
+        answers = self.harvest if ref == "harvest" else self.verdict
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        said = answer(request) if callable(answer) else answer
+        if isinstance(said, BaseException):
+            raise said
+        return as_reply(says(said))
+
+    def questions(self) -> list[str]:
+        return [name for name, _, _ in self.asked]
+
+
+def hand_in(request: Request) -> Says:
+    ending = "finish" if any(tool.name == "finish" for tool in request.tools) else "publish"
+    return says(call(ending, summary="Found what there is."))
+
+
+async def give(
+    world: World,
+    team_id: TeamId,
+    agent_id: AgentId,
+    task: str = "Look around",
+    *,
+    source: Source = "trigger",
+    creator_id: str = SYSTEM,
+) -> WorkNode:
+    """A piece of work, by default one that nobody asked for."""
+    return await world.store.write(
+        board.create,
+        team_id=team_id,
+        task=task,
+        title=task,
+        source=source,
+        creator_id=creator_id,
+        assignee_id=agent_id,
+    )

@@ -1,0 +1,368 @@
+"""Looking back: what an agent learned from its work is kept once, with the thread it comes from."""
+
+import json
+
+import pytest
+
+from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.domain.work import Budget, NodeStatus
+from agiraph.providers.base import Request
+from agiraph.runtime.asking import value_in
+from agiraph.runtime.reflection import _ended, read_insights, read_verdict, record
+from agiraph.services import people, teams
+from agiraph.services.teams import Founded
+from agiraph.store import messages, threads
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+from agiraph.testing import Says, World, call, says
+from tests.runtime.looking_back import (
+    HARVEST,
+    INSIGHT,
+    Thinker,
+    briefing,
+    give,
+    hand_in,
+)
+from tests.runtime.waiting import until
+
+
+def insights(tx: Tx) -> list[tuple[str, str, str | None, str]]:
+    """Every insight there is: its type, words, source and standing."""
+    rows = tx.all("select type, content, source_thread_id, status from insights order by id")
+    return [tuple(row) for row in rows]  # type: ignore[misc]
+
+
+def reflections(tx: Tx) -> list[tuple[str, str | None]]:
+    rows = tx.all("select status, result from nodes where lane = 'reflection' order by id")
+    return [tuple(row) for row in rows]  # type: ignore[misc]
+
+
+async def stands(world: World, status: NodeStatus) -> bool:
+    return [row[0] for row in await world.store.read(reflections)] == [status]
+
+
+async def begun(world: World, thinker: Thinker, **more: object) -> Founded:
+    """A team that learns, with nothing to do yet."""
+    world.model("ada", thinker)
+    return await world.found("Watch the market", learns=True, start=False, mode="infinite", **more)
+
+
+async def worked(world: World, founded: Founded, task: str = "Look around") -> str:
+    """Let the coordinator do a piece of work nobody asked for; the id of its thread."""
+    node = await give(world, founded.team.id, founded.coordinator.id, task)
+    await world.settle()
+    return (await world.thread(node.id)).id
+
+
+async def test_extracts_insights_after_clearing_queue(world: World) -> None:
+    thinker = Thinker()
+    founded = await begun(world, thinker)
+    first = await give(world, founded.team.id, founded.coordinator.id, "First")
+    await give(world, founded.team.id, founded.coordinator.id, "Second")
+    await world.settle()
+
+    assert thinker.questions() == ["harvest", "briefing"]  # once, when nothing was left to do
+    told = thinker.asked[0][1][-1].text
+    assert told.index("WORK 1: First (completed)") < told.index("WORK 2: Second (completed)")
+    source = (await world.thread(first.id)).id
+    assert await world.store.read(insights) == [
+        ("technique", "Check filings first", source, "active")
+    ]
+
+
+async def test_insight_linked_to_the_thread(world: World) -> None:
+    second = {**INSIGHT, "type": "fact", "content": "Shops close at six", "work": 2}
+    lost = {**INSIGHT, "type": "lesson", "content": "Ask earlier", "work": 7}
+    thinker = Thinker(harvest=[json.dumps({"insights": [INSIGHT, second, lost]})])
+    founded = await begun(world, thinker)
+    nodes_ = [
+        await give(world, founded.team.id, founded.coordinator.id, task) for task in ("A", "B")
+    ]
+    await world.settle()
+    one, two = [(await world.thread(node.id)).id for node in nodes_]
+    assert [row[1:3] for row in await world.store.read(insights)] == [
+        ("Check filings first", one),
+        ("Shops close at six", two),
+        ("Ask earlier", two),
+    ]
+
+
+async def test_thread_marked_completed_after_extraction(world: World) -> None:
+    founded = await begun(world, Thinker())
+    thread = await world.store.read(THREADS.get, await worked(world, founded))
+    assert thread.closed_at is not None
+    assert thread.harvested_at is not None
+    [harvested] = [e for e in await world.events(founded.team.id) if e.type == "thread.harvested"]
+    assert harvested.data == {
+        "thread_id": thread.id,
+        "agent_id": founded.coordinator.id,
+        "insights": 1,
+        "passed_over": False,
+    }
+
+
+async def test_each_work_session_creates_a_new_thread(world: World) -> None:
+    founded = await begun(world, Thinker())
+    first, second = await worked(world, founded, "One"), await worked(world, founded, "Two")
+    assert first != second
+    kinds = [t.kind for t in await world.store.read(threads.of_agent, founded.coordinator.id)]
+    assert kinds == ["work", "reflection", "work", "reflection"]
+
+
+async def test_background_processes_tasks_via_thread_not_conversation(world: World) -> None:
+    thinker = Thinker(verdict=[briefing("Rates rose", "The central bank raised rates by 1 %.")])
+    founded = await begun(world, thinker)
+    await worked(world, founded)
+    said = await world.store.read(messages.conversation, founded.team.id, founded.coordinator.id)
+    assert [(m.kind, m.text) for m in said] == [
+        ("briefing", "The central bank raised rates by 1 %.")
+    ]
+
+
+async def test_a_thread_is_looked_back_on_once(world: World) -> None:
+    thinker = Thinker()
+    founded = await begun(world, thinker)
+    await worked(world, founded, "One")
+    await worked(world, founded, "Two")
+    records = [turns[-1].text for name, turns, _ in thinker.asked if name == "harvest"]
+    assert [("One" in r, "Two" in r) for r in records] == [(True, False), (False, True)]
+
+
+async def test_of_many_threads_the_newest_are_looked_at_and_the_others_passed_over(
+    world: World,
+) -> None:
+    thinker = Thinker()
+    founded = await begun(world, thinker)
+    for task in ("One", "Two", "Three", "Four", "Five"):
+        await give(world, founded.team.id, founded.coordinator.id, task)
+    await world.settle()
+    record = thinker.asked[0][1][-1].text
+    assert [t for t in ("One", "Two", "Three", "Four", "Five") if t in record] == [
+        "Three", "Four", "Five",
+    ]  # fmt: skip
+    events = [e.data for e in await world.events(founded.team.id) if e.type == "thread.harvested"]
+    assert sorted(data["passed_over"] for data in events) == [False, False, False, True, True]
+
+
+def ask_first(request: Request) -> Says:
+    """Ask the person, then hand in."""
+    if any(turn.role == "tool" for turn in request.transcript.spoken()):
+        return hand_in(request)
+    return says(call("ask_human", question="May I?"))
+
+
+async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) -> None:
+    founded = await begun(world, Thinker(work=ask_first))
+    thread = await worked(world, founded)
+    await world.store.write(THREADS.update, thread, tainted_by="https://example.org")
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes")
+    await world.settle()
+    assert await world.store.read(insights) == [
+        ("technique", "Check filings first", thread, "held")
+    ]
+
+
+def toil(request: Request) -> Says:
+    """Note down a lot, nine times, then hand in."""
+    made = sum(turn.role == "tool" for turn in request.transcript.spoken())
+    return hand_in(request) if made == 9 else says(call("checkpoint", summary=f"{made} " * 900))
+
+
+async def test_a_long_thread_is_shown_in_few_words(world: World) -> None:
+    thinker = Thinker(work=toil)
+    founded = await begun(world, thinker)
+    thread = await world.store.read(THREADS.get, await worked(world, founded, "Toil " * 5000))
+    assert thread.reflection_id is not None
+    ended = await world.store.read(_ended, thread.reflection_id)
+    whole, short = record(ended, 1_000_000), record(ended, 5000)
+    assert "Told: Toil" in thinker.asked[0][1][-1].text
+    assert thinker.asked[0][1][-1].text.startswith(whole)
+    assert 18_000 < len(whole) < 25_000
+    assert len(short) < 5200
+    assert short.count("checkpoint(") == 9
+    assert "finish(Found what there is.)" in short
+
+
+async def test_a_record_that_proves_too_long_is_shown_shorter(world: World) -> None:
+    thinker = Thinker(harvest=[ContextExceeded("too long"), HARVEST])
+    founded = await begun(world, thinker)
+    await worked(world, founded, "Read this: " + "x" * 5000)
+    assert thinker.questions() == ["harvest", "harvest:short", "briefing"]
+    long, short = (turns for _, turns, _ in thinker.asked[:2])
+    assert len(short) == 1
+    assert len(short[-1].text) < len(long[-1].text)
+    assert len(await world.store.read(insights)) == 1
+
+
+@pytest.mark.parametrize(
+    "first", ["I learned a lot.", ModelGarbled("not JSON"), ModelRefused("no schemas here")]
+)
+async def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
+    world: World, first: str | Exception
+) -> None:
+    thinker = Thinker(harvest=[first, f"Here you are:\n```json\n{HARVEST}\n```"])
+    founded = await begun(world, thinker)
+    await worked(world, founded)
+    assert thinker.questions() == ["harvest", "harvest:again", "briefing"]
+    assert [schema is None for _, _, schema in thinker.asked] == [False, True, False]
+    assert len(await world.store.read(insights)) == 1
+
+
+async def test_who_cannot_say_what_it_learned_is_left_alone(world: World) -> None:
+    thinker = Thinker(harvest=["I learned a lot."], verdict=["Perhaps."])
+    founded = await begun(world, thinker)
+    thread = await worked(world, founded)
+    assert thinker.questions() == ["harvest", "harvest:again", "briefing", "briefing:again"]
+    assert await world.store.read(insights) == []
+    assert (await world.store.read(THREADS.get, thread)).harvested_at is not None
+    assert await world.inbox() == []
+
+
+async def test_a_model_that_is_away_is_waited_for(world: World) -> None:
+    thinker = Thinker(harvest=[ModelUnavailable("overloaded"), HARVEST])
+    founded = await begun(world, thinker)
+    await worked(world, founded)
+    [(status, _)] = await world.store.read(reflections)
+    assert status == NodeStatus.WAITING
+    world.clock.advance(minutes=5)
+    await until(world, lambda: stands(world, NodeStatus.COMPLETED))
+    assert len(await world.store.read(insights)) == 1
+    assert await world.inbox() == []
+
+
+async def test_a_model_that_refuses_ends_it_without_a_word_to_the_person(world: World) -> None:
+    thinker = Thinker(harvest=[ModelRefused("no such model")])
+    founded = await begun(world, thinker)
+    thread = await worked(world, founded)
+    assert await world.store.read(reflections) == [(NodeStatus.FAILED, None)]
+    assert (await world.inbox(), await world.questions(founded.team.id)) == ([], [])
+    failed = [e for e in await world.events(founded.team.id) if e.type == "model.failed"]
+    assert len(failed) == 2
+
+    thinker.harvest = [HARVEST]  # with the next piece of work it is tried again
+    await worked(world, founded, "More")
+    sources = [row[2] for row in await world.store.read(insights)]
+    assert sources == [thread]
+
+
+async def test_what_looking_back_costs_is_paid_by_the_work(world: World) -> None:
+    thinker = Thinker()
+    world.model("ada", thinker)
+    founded = await world.found("Watch", learns=True, budget=Budget(model_calls=1))
+    await world.settle()
+    assert founded.node is not None
+    assert thinker.asked == []  # its envelope is empty: no call is begun
+    [(status, _)] = await world.store.read(reflections)
+    assert status == NodeStatus.FAILED
+
+
+async def test_workers_look_back_too(world: World) -> None:
+    thinker = Thinker(name="scripted/bob", verdict=[briefing("Look", "At me.")])
+    founded = await begun(world, Thinker())
+    world.model("bob", thinker)
+    bob = await world.store.write(
+        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    node = await give(world, founded.team.id, bob.id)
+    await world.settle()
+    assert [row[2] for row in await world.store.read(insights)] == [
+        (await world.thread(node.id)).id
+    ]
+
+
+async def test_worker_agents_cannot_send_briefings(world: World) -> None:
+    thinker = Thinker(name="scripted/bob", verdict=[briefing("Look", "At me.")])
+    founded = await begun(world, Thinker())
+    world.model("bob", thinker)
+    bob = await world.store.write(
+        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    await give(world, founded.team.id, bob.id)
+    await world.settle()
+    assert thinker.questions() == ["harvest"]
+    assert await world.inbox() == []
+
+
+async def test_a_team_that_does_not_learn_is_not_asked(world: World) -> None:
+    thinker = Thinker()
+    world.model("ada", thinker)
+    await world.found("Watch", learns=False)
+    await world.settle()
+    assert (thinker.asked, await world.store.read(reflections)) == ([], [])
+
+
+async def test_a_team_that_is_stopped_does_not_look_back(world: World) -> None:
+    thinker = Thinker(work=ask_first)
+    founded = await begun(world, thinker)
+    await worked(world, founded)
+    await world.store.write(teams.stop, founded.team.id)
+    await world.settle()
+    assert (thinker.asked, await world.store.read(reflections)) == ([], [])
+
+
+async def test_a_paused_team_looks_back_when_it_goes_on(world: World) -> None:
+    thinker = Thinker(harvest=[ModelUnavailable("overloaded"), HARVEST])
+    founded = await begun(world, thinker)
+    await worked(world, founded)
+    await world.store.write(teams.pause, founded.team.id)
+    world.clock.advance(minutes=5)
+    await until(world, lambda: stands(world, NodeStatus.ASSIGNED))
+    assert len(thinker.asked) == 1
+    await world.store.write(teams.resume, founded.team.id)
+    await until(world, lambda: stands(world, NodeStatus.COMPLETED))
+    assert len(await world.store.read(insights)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('Sure! {"a": 1} Anything else?', {"a": 1}),
+        ('```json\n{"a": [1]}\n```', {"a": [1]}),
+        ('{"a": 1', None),
+        ('{broken} {"a": 2}', {"a": 2}),
+        ("nothing", None),
+        ("", None),
+        ("[" * 100_000, None),
+        ("{" * 100_000, None),
+    ],
+)
+def test_an_object_is_found_however_it_is_put(text: str, value: object) -> None:
+    assert value_in(text) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (None, None),
+        ("insights", None),
+        ({"insights": "many"}, None),
+        ({"insights": []}, []),
+        ([INSIGHT], ["Check filings first"]),
+        ({"insights": [{"type": "rumour", "content": "x"}, 3, {"type": "fact"}]}, []),
+        ({"insights": [{"type": " Fact ", "content": " Six. ", "work": "2"}]}, ["Six."]),
+        ({"insights": [INSIGHT] * 50}, ["Check filings first"] * 10),
+    ],
+)
+def test_what_is_no_insight_is_left_out(value: object, found: list[str] | None) -> None:
+    read = read_insights(value)
+    assert (None if read is None else [learned.content for learned in read]) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        ({"score": 0.7}, 0.7),
+        ({"score": "0.7"}, 0.7),
+        ({"score": 7}, 1.0),
+        ({"score": -1}, 0.0),
+        ({"score": float("nan")}, None),
+        ({"score": [1]}, None),
+        ({"title": "x"}, None),
+        ([], None),
+    ],
+)
+def test_a_score_is_a_number_from_nought_to_one(value: object, score: float | None) -> None:
+    read = read_verdict(value)
+    assert (None if read is None else read.score) == score
