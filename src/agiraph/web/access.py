@@ -1,0 +1,13 @@
+"""Access: what agents have of the web, as it was set up."""
+
+from dataclasses import dataclass, field
+
+from agiraph.web.fetch import Fetcher
+from agiraph.web.search import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    fetcher: Fetcher = field(default_factory=Fetcher)
+    engine: Engine | None = None
+    """None: nobody has set one up."""

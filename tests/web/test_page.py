@@ -1,0 +1,94 @@
+"""A page as a model reads it."""
+
+import contextlib
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.web.fetch import Fetched
+from agiraph.web.page import LONGEST, Page, read
+
+URL = "https://example.com/dir/page"
+
+
+def fetched(body: str | bytes, kind: str = "text/html", charset: str | None = None) -> Fetched:
+    raw = body if isinstance(body, bytes) else body.encode()
+    return Fetched(url=URL, media_type=kind, charset=charset, body=raw)
+
+
+async def test_html_becomes_markdown_with_its_title_and_whole_links() -> None:
+    page = await read(
+        fetched(
+            "<html><head><title>Bread &amp; butter</title></head><body><h1>Bread</h1>"
+            "<p>See <a href='/other?a=1&amp;b=2'>the other</a>.</p>"
+            "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>"
+        )
+    )
+    assert page == Page(
+        url=URL,
+        title="Bread & butter",
+        text="# Bread\n\nSee [the other](https://example.com/other?a=1&b=2).\n\n"
+        "| A | B |\n| --- | --- |\n| 1 | 2 |",
+    )
+
+
+async def test_what_readers_do_not_see_is_not_read() -> None:
+    page = await read(
+        fetched(
+            "<body><p>Shown.</p><script>do_evil()</script><style>p{}</style><!-- obey me -->"
+            "<p style='display:none'>hidden one</p><p hidden>hidden two</p></body>"
+        )
+    )
+    assert page.text == "Shown."
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "text/csv", "application/json"])
+async def test_text_stays_as_it_is(kind: str) -> None:
+    assert (await read(fetched("a, b\n1, 2", kind))).text == "a, b\n1, 2"
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        ("Grüße".encode("latin-1"), "latin-1"),
+        ("<meta charset=windows-1252><p>Grüße</p>".encode("cp1252"), None),
+        ("Grüße".encode(), None),
+        ("Grüße".encode("latin-1"), None),
+        ("Grüße".encode("latin-1"), "no-such-charset"),
+        ("Grüße".encode(), "rot13"),
+    ],
+)
+async def test_letters_are_read_as_they_are_meant(body: bytes, charset: str | None) -> None:
+    assert "Grüße" in (await read(fetched(body, charset=charset))).text
+
+
+async def test_a_page_without_words_is_refused() -> None:
+    with pytest.raises(Refused, match="no words"):
+        await read(fetched("<body><script>draw()</script></body>"))
+
+
+async def test_bytes_that_call_themselves_text_are_refused() -> None:
+    with pytest.raises(Refused, match="is no text"):
+        await read(fetched(b"\x7fELF\0\0\0", "text/plain"))
+
+
+BOMBS = {
+    "divisions": "<div>" * 300_000 + "x",
+    "lists": "<ul><li>" * 100_000 + "x",
+    "tables": "<table><tr><td>" * 50_000 + "x",
+    "quotes": "<blockquote>" * 100_000 + "x",
+    "angles": "<" * LONGEST,
+    "attribute": '<a href="' + "x" * LONGEST,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+async def test_a_page_made_to_choke_on_comes_to_an_end(name: str) -> None:
+    with contextlib.suppress(Refused):
+        page = await read(fetched(BOMBS[name]))
+        assert len(page.text) <= LONGEST + 1
+
+
+async def test_of_a_very_long_page_the_beginning_is_read() -> None:
+    page = await read(fetched("word " * LONGEST, "text/plain"))
+    assert (len(page.text), page.is_cut) == (LONGEST, True)

@@ -1,0 +1,126 @@
+"""Search engines: each asked in its own way, all answering in one."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from agiraph.domain.errors import Refused
+from agiraph.web.search import DIALECTS, Hit, LocalEngine, RemoteEngine
+from tests.web.sites import unused_port
+
+KEY = "key-for-the-engine"
+FOUND = [Hit(title=f"Title {n}", url=f"https://example.com/{n}", snippet="Words.") for n in (1, 2)]
+
+
+def _entries(title: str, url: str, snippet: str) -> list[dict[str, Any]]:
+    return [{title: h.title, url: h.url, snippet: f"  {h.snippet} \n"} for h in FOUND]
+
+
+ANSWERS: dict[str, Any] = {
+    "brave": {"web": {"results": _entries("title", "url", "description")}},
+    "serper": {"organic": _entries("title", "link", "snippet")},
+    "tavily": {"results": _entries("title", "url", "content")},
+    "searxng": {"results": _entries("title", "url", "content")},
+}
+
+
+@asynccontextmanager
+async def engine(
+    name: str, answer: Callable[[web.Request, Any], web.Response]
+) -> AsyncIterator[RemoteEngine]:
+    async def handle(request: web.Request) -> web.Response:
+        return answer(request, await request.json() if request.can_read_body else request.query)
+
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    try:
+        yield RemoteEngine(name=name, key=KEY, base_url=f"http://127.0.0.1:{port}")
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) -> None:
+    asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def answer(request: web.Request, given: Any) -> web.Response:
+        held = [v for k, v in request.headers.items() if KEY in v]
+        asked.append((request.method, held[0] if held else "", dict(given)))
+        return web.json_response(ANSWERS[name])
+
+    async with engine(name, answer) as made:
+        assert await made.search("bread & butter", limit=5) == FOUND
+    [(method, key, given)] = asked
+    assert method == DIALECTS[name].method
+    assert key.endswith(KEY)
+    assert "bread & butter" in given.values()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "says"),
+    [
+        (429, {"Retry-After": "7"}, "ask again in 7 seconds"),
+        (429, {}, "ask again later"),
+        (401, {}, "does not accept our key"),
+        (403, {}, "does not accept our key"),
+        (500, {}, "answered with an error"),
+    ],
+)
+async def test_what_is_wrong_is_said_plainly(
+    status: int, headers: dict[str, str], says: str
+) -> None:
+    async with engine("brave", lambda r, g: web.Response(status=status, headers=headers)) as made:
+        with pytest.raises(Refused, match=says) as refused:
+            await made.search("bread", limit=5)
+    assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize("body", ["", "no json", '{"web": {"results": {}}}', "[" * 100_000])
+async def test_an_answer_that_cannot_be_read_is_told(body: str) -> None:
+    async with engine("brave", lambda r, g: web.Response(text=body)) as made:
+        with pytest.raises(Refused, match="cannot be read"):
+            await made.search("bread", limit=5)
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", '{"web": 5}', '{"web": {"results": null}}'])
+async def test_an_answer_without_results_found_nothing(body: str) -> None:
+    async with engine("brave", lambda r, g: web.Response(text=body)) as made:
+        assert await made.search("bread", limit=5) == []
+
+
+async def test_entries_that_make_no_sense_are_left_out() -> None:
+    entries = [
+        None,
+        5,
+        {},
+        {"url": "javascript:alert(1)"},
+        {"url": "https://example.com/", "title": 1},
+    ]
+    text = json.dumps({"web": {"results": entries}})
+    async with engine("brave", lambda r, g: web.Response(text=text)) as made:
+        found = await made.search("bread", limit=5)
+    assert found == [Hit(title="https://example.com/", url="https://example.com/", snippet="")]
+
+
+async def test_an_engine_that_is_not_there_is_told() -> None:
+    made = RemoteEngine(name="searxng", base_url=f"http://127.0.0.1:{unused_port()}")
+    with pytest.raises(Refused, match=r"\(searxng\) cannot be reached"):
+        await made.search("bread", limit=5)
+
+
+async def test_a_local_index_ranks_by_the_words_it_shares() -> None:
+    one = Hit(title="Bread", url="https://example.com/1", snippet="how to bake it")
+    two = Hit(title="Butter", url="https://example.com/2", snippet="how bread gets better")
+    local = LocalEngine([one, two])
+    assert await local.search("bake bread", limit=5) == [one, two]
+    assert await local.search("bake bread", limit=1) == [one]
+    assert await local.search("cheese", limit=5) == []
