@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
 KnowledgeStatus = Literal["active", "held", "superseded", "removed"]
+"""held: it comes from words nobody vouches for, and is in no prompt until a person confirms it.
+superseded: another says the same, better or earlier. removed: taken back, or no longer valid."""
+
+DraftStatus = Literal["held", "accepted", "written", "removed"]
+"""accepted: a person confirmed it; written: it is in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +28,10 @@ class Memory:
     status: KnowledgeStatus = "active"
     valid_until: datetime | None = None
     superseded_by: str | None = None
+    sources: tuple[str, ...] = ()
+    """Every thread or message it was learned from."""
+    contradicts: str | None = None
+    """An older one with which it cannot be true at the same time, as far as words tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +50,48 @@ class Insight:
     status: KnowledgeStatus = "active"
     valid_until: datetime | None = None
     superseded_by: str | None = None
+    sources: tuple[str, ...] = ()
+    contradicts: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A note for a file that waits for a person, since nobody vouches for its words."""
+
+    id: str
+    team_id: TeamId
+    agent_id: AgentId
+    path: str
+    content: str
+    created_at: datetime
+    author: str
+    source_thread_id: ThreadId | None = None
+    tainted_by: str | None = None
+    status: DraftStatus = "held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """One row that a change altered, as it was before; None if there was none."""
+
+    id: str
+    before: dict[str, Any] | None = None
+
+
+ChangeVerb = Literal[
+    "learned", "merged", "removed", "confirmed", "rejected", "expired", "maintained"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of what an agent knows, with all it takes to undo it."""
+
+    id: str
+    team_id: TeamId
+    agent_id: AgentId
+    verb: ChangeVerb
+    author: str
+    created_at: datetime
+    touched: tuple[Touched, ...] = ()
+    undone_at: datetime | None = None

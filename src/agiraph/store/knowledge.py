@@ -1,0 +1,89 @@
+"""Knowledge, as rows: memories, insights, drafts of notes, and every change of them."""
+
+from datetime import datetime
+from typing import Any
+
+from agiraph.domain.errors import NotFound
+from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.knowledge import Change, Draft, Insight, KnowledgeStatus, Memory
+from agiraph.store.rows import Table, to_micros
+from agiraph.store.tx import Tx
+
+Item = Memory | Insight
+
+MEMORIES = Table("memories", Memory)
+INSIGHTS = Table("insights", Insight)
+DRAFTS = Table("drafts", Draft)
+CHANGES = Table("knowledge_changes", Change)
+
+
+def table_of(item_id: str) -> Table[Any]:
+    """Where an item is kept; its id says what it is."""
+    kinds: dict[str, Table[Any]] = {"memory": MEMORIES, "insight": INSIGHTS, "draft": DRAFTS}
+    table = kinds.get(item_id.partition("_")[0])
+    if table is None:
+        raise NotFound("memory, insight or note", item_id)
+    return table
+
+
+def standing(
+    tx: Tx,
+    table: Table[Any],
+    agent_id: AgentId,
+    *,
+    status: KnowledgeStatus = "active",
+    type: str | None = None,
+    limit: int = 500,
+) -> list[Any]:
+    """What an agent knows now, newest first."""
+    only = "" if type is None else " and type = :type"
+    where = (
+        "agent_id = :agent_id and status = :status"
+        f" and (valid_until is null or valid_until > :now){only}"
+        " order by created_at desc, id desc limit :limit"
+    )
+    named = {} if type is None else {"type": type}
+    return table.select(
+        tx, where, agent_id=agent_id, status=status, now=to_micros(tx.now), limit=limit, **named
+    )
+
+
+def expired(tx: Tx, table: Table[Any], agent_id: AgentId) -> list[Any]:
+    where = "agent_id = :agent_id and status in ('active', 'held') and valid_until <= :now"
+    return table.select(tx, where, agent_id=agent_id, now=to_micros(tx.now))
+
+
+def disputing(tx: Tx, table: Table[Any], item_id: str) -> list[Any]:
+    """What says that it cannot be true together with this one."""
+    return table.select(tx, "contradicts = :id and status = 'active'", id=item_id)
+
+
+def held(tx: Tx, table: Table[Any], team_id: TeamId | None) -> list[Any]:
+    """What waits for a person: of one team, or of all."""
+    if team_id is None:
+        return table.select(tx, "status = 'held' order by id")
+    return table.select(tx, "team_id = :team_id and status = 'held' order by id", team_id=team_id)
+
+
+def accepted(tx: Tx, agent_id: AgentId) -> list[Draft]:
+    """Notes that a person confirmed and that are not in their files yet."""
+    where = "agent_id = :agent_id and status = 'accepted' order by id"
+    return DRAFTS.select(tx, where, agent_id=agent_id)
+
+
+def changes(tx: Tx, agent_id: AgentId, *, after: str = "", limit: int = 100) -> list[Change]:
+    """How an agent's knowledge changed, oldest first."""
+    where = "agent_id = :agent_id and id > :after order by id limit :limit"
+    return CHANGES.select(tx, where, agent_id=agent_id, after=after, limit=limit)
+
+
+def last_maintained(tx: Tx, team_id: TeamId) -> datetime | None:
+    where = "team_id = :team_id and verb = 'maintained' order by id desc limit 1"
+    found = CHANGES.select(tx, where, team_id=team_id)
+    return found[0].created_at if found else None
+
+
+def unlink(tx: Tx, thread_id: ThreadId) -> int:
+    """A thread is gone for good; what was learned from it stays, without it."""
+    sql = "update insights set source_thread_id = null where source_thread_id = :id"
+    return tx.run(sql, id=thread_id)
