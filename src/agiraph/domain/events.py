@@ -12,6 +12,7 @@ EventType = Literal[
     "team.paused",
     "team.resumed",
     "team.stopped",
+    "team.archived",
     "agent.hired",
     "agent.left",
     "agent.promoted",

@@ -38,6 +38,8 @@ class Team:
     status: TeamStatus = "active"
     permissions: tuple["Rule", ...] = ()
     limits: Limits = Limits()
+    soul: str = ""
+    """Who its members are, in the words of whoever founded it; empty: as every team is."""
     learns: bool = True
     """Whether its agents look back on their work and keep what they learned."""
     briefing_threshold: float = 0.6

@@ -147,7 +147,7 @@ class TeamFolder:
             memory.divide("knowledge", "experiences", "preferences")
             memory.begin("index.md", _text(INDEX))
         self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
-        self.folder.begin("SOUL.md", _text(SOUL))
+        self.folder.begin("SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL))
         self.folder.begin("MEMORY.md", _text(MEMORY))
         self.folder.begin("PLAN.md", _text(PLAN))
 

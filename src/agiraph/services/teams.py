@@ -7,12 +7,14 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, TeamId, new_id
 from agiraph.domain.people import Agent, Limits, Mode, Rule, Team
 from agiraph.domain.work import Budget, WorkNode
-from agiraph.services import board, endings, people
+from agiraph.services import board, endings, people, triggers
 from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 GOAL_LIMIT = 100_000
+HOUR = 3600.0
+"""How long after its last work a coordinator wakes by itself, unless the team says otherwise."""
 
 
 class Founded(NamedTuple):
@@ -33,13 +35,12 @@ def found(
     tools: tuple[str, ...] = (),
     limits: Limits | None = None,
     learns: bool = True,
+    soul: str = "",
     start: bool = True,
+    heartbeat: float | None = HOUR,
 ) -> Founded:
     """A new team with its coordinator and, unless it should wait, its first piece of work."""
-    if not goal.strip():
-        raise Refused("A team needs a goal: say in a sentence or two what you want to have.")
-    if len(goal) > GOAL_LIMIT:
-        raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
+    check_goal(goal)
     team = Team(
         id=TeamId(new_id("team")),
         name=name.strip() or title_of(goal),
@@ -49,24 +50,37 @@ def found(
         permissions=permissions,
         limits=limits or Limits(),
         learns=learns,
+        soul=soul.strip(),
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, "team.created", name=team.name, goal=team.goal, mode=mode)
     coordinator = people.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = None
-    if start:
-        node = board.create(
-            tx,
-            team_id=team.id,
-            task=team.goal,
-            title="Get to work on the goal",
-            source="system",
-            assignee_id=coordinator.id,
-            budget=budget or Budget(),
-        )
+    node = get_to_work(tx, team, coordinator, budget) if start else None
+    if heartbeat is not None:
+        triggers.birth(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return Founded(team, coordinator, node)
+
+
+def check_goal(goal: str) -> None:
+    if not goal.strip():
+        raise Refused("A team needs a goal: say in a sentence or two what you want to have.")
+    if len(goal) > GOAL_LIMIT:
+        raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
+
+
+def get_to_work(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
+    """The first piece of work towards a goal."""
+    return board.create(
+        tx,
+        team_id=team.id,
+        task=team.goal,
+        title="Get to work on the goal",
+        source="system",
+        assignee_id=coordinator.id,
+        budget=budget or Budget(),
+    )
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
@@ -92,6 +106,27 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
     return team
 
 
+def archive(tx: Tx, team_id: TeamId) -> Team:
+    """Stop a team and put it away; nothing of it is deleted."""
+    if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):
+        stop(tx, team_id)
+    return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
+
+
+def aim(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
+    """A new goal for the same team: what is open for the old one ends, what it knows stays."""
+    team = teams.TEAMS.get(tx, team_id, lock=True)
+    if team.status == "archived":
+        raise Refused(f"Team {team.name!r} is archived; found a new one.")
+    check_goal(goal)
+    if team.status == "active":
+        complete(tx, team_id)
+    teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
+    tx.emit(team_id, "team.resumed", goal=goal.strip())
+    get_to_work(tx, teams.TEAMS.get(tx, team_id), teams.members(tx, team_id)[0], budget)
+    return teams.TEAMS.get(tx, team_id)
+
+
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     """The goal is reached: what is still open for it is no longer needed.
 
@@ -112,8 +147,17 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     if team.status not in when:
         raise Refused(f"Team {team.name!r} is {team.status}; it cannot become {to}.")
     teams.TEAMS.update(tx, team_id, status=to)
-    event = {"paused": "team.paused", "active": "team.resumed", "stopped": "team.stopped"}
+    event = {
+        "paused": "team.paused",
+        "active": "team.resumed",
+        "stopped": "team.stopped",
+        "archived": "team.archived",
+    }
     tx.emit(team_id, event.get(to, "team.completed"))  # pyright: ignore[reportArgumentType]
+    if to == "active":
+        triggers.resume_team(tx, team_id)
+    elif to != "paused":
+        triggers.end_with_team(tx, team_id, to)
     return teams.TEAMS.get(tx, team_id)
 
 

@@ -29,6 +29,15 @@ def head(tx: Tx, team_id: TeamId) -> int:
     return 0 if row is None else (row[1] or 0) & _MOST
 
 
+def heads(tx: Tx) -> dict[TeamId, int]:
+    """The number of the newest event of every team."""
+    rows = tx.all(
+        "select id, (select max(place) from events where place > t.number * 1099511627776"
+        " and place < (t.number + 1) * 1099511627776) from teams t where status <> 'archived'"
+    )
+    return {row[0]: (row[1] or 0) & _MOST for row in rows}
+
+
 def append(tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]]) -> list[Event]:
     """Number these events of one team and write them down. The caller holds the team's row."""
     row = tx.one(_END, id=team_id)
@@ -42,15 +51,17 @@ def append(tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]]
     return written
 
 
-def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000) -> list[Event]:
-    """What came after that number, oldest first."""
+def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "%") -> list[Event]:
+    """What came after that number, oldest first; only of some types, if wanted."""
     base = _base(tx, team_id)
     rows = tx.all(
         "select place, type, at, data from events where place > :place and place <= :end"
-        " order by place limit :limit",
+        + ("" if like == "%" else " and type like :like")
+        + " order by place limit :limit",
         place=base + seq,
         end=base + _MOST,
         limit=limit,
+        like=like,
     )
     return [_event(team_id, row) for row in rows]
 

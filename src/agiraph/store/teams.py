@@ -5,13 +5,11 @@ from datetime import datetime
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.people import Agent, Team
-from agiraph.domain.triggers import Trigger
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
 TEAMS = Table("teams", Team)
 AGENTS = Table("agents", Agent)
-TRIGGERS = Table("triggers", Trigger)
 
 
 def members(tx: Tx, team_id: TeamId) -> list[Agent]:
@@ -71,8 +69,9 @@ def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
     return TEAMS.select(tx, where, after=after, limit=limit)
 
 
-def triggers(tx: Tx, team_id: TeamId) -> list[Trigger]:
-    return TRIGGERS.select(tx, "team_id = :team_id order by created_at", team_id=team_id)
+def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
+    """Teams in the order they were founded, after the one of that id."""
+    return TEAMS.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
 
 
 def lock(tx: Tx, agent_id: AgentId) -> Agent:

@@ -1,0 +1,143 @@
+"""Live: what happens, told to everyone who watches, each at their own pace.
+
+Whoever watches has a bounded queue. A slow one is closed and comes back with the number it got to;
+nobody waits for it meanwhile. Words of a reply as they come are told live and never kept.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from agiraph.domain.events import Event
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.work import Lane
+from agiraph.store.tx import Aftermath
+
+MOST_FRAMES = 1000
+MOST_BYTES = 4 * 2**20
+_ENDS_A_DRAFT = frozenset({"turn.added", "node.completed", "node.failed", "node.cancelled"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A reply that is still being written."""
+
+    team_id: TeamId
+    agent_id: AgentId
+    node_id: NodeId
+    thread_id: ThreadId
+    lane: Lane
+    text: str = ""
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "team_id": self.team_id,
+            "agent_id": self.agent_id,
+            "node_id": self.node_id,
+            "thread_id": self.thread_id,
+            "lane": self.lane,
+        }
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """One client: what it has not been sent yet, up to a limit."""
+
+    teams: set[TeamId] | None = field(default_factory=set[TeamId])
+    """The teams it watches; None: all of them."""
+    frames: deque[dict[str, Any]] = field(default_factory=deque[dict[str, Any]])
+    size: int = 0
+    is_lost: bool = False
+    """It fell so far behind that it has to come again."""
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wants(self, team_id: TeamId) -> bool:
+        return self.teams is None or team_id in self.teams
+
+    def put(self, frame: dict[str, Any]) -> None:
+        if self.is_lost:
+            return
+        last = self.frames[-1] if self.frames else {}
+        if frame["op"] == last.get("op") == "delta" and frame["thread_id"] == last["thread_id"]:
+            last["text"] += frame["text"]  # words nobody has seen yet go in one frame
+            self.size += len(frame["text"])
+        else:
+            self.frames.append(frame)
+            self.size += 200 + len(frame.get("text") or "")
+        if len(self.frames) > MOST_FRAMES or self.size > MOST_BYTES:
+            self.is_lost = True
+            self.frames.clear()
+        self.ready.set()
+
+    async def take(self) -> dict[str, Any] | None:
+        """The next frame; None when it has fallen behind."""
+        while not self.frames and not self.is_lost:
+            self.ready.clear()
+            await self.ready.wait()
+        if self.is_lost:
+            return None
+        frame = self.frames.popleft()
+        self.size = 0 if not self.frames else self.size - 200 - len(frame.get("text") or "")
+        return frame
+
+
+class Hub:
+    """Everyone who watches this server."""
+
+    def __init__(self) -> None:
+        self.watchers: set[Watcher] = set()
+        self.drafts: dict[ThreadId, Draft] = {}
+        self.lost = 0
+        """Watchers that were closed for falling behind, since the start."""
+        self.told = 0
+
+    def notice(self, aftermath: Aftermath) -> None:
+        """What a committed transaction brought about; for `store.subscribe`."""
+        for event in aftermath.events:
+            self.publish(event)
+
+    def publish(self, event: Event) -> None:
+        if event.type in _ENDS_A_DRAFT:
+            node_id = event.data.get("node_id")
+            for thread_id in [t for t, d in self.drafts.items() if d.node_id == node_id]:
+                del self.drafts[thread_id]
+        frame = {"op": "event", "event": as_frame(event), "text": ""}
+        for watcher in self.watchers:
+            if watcher.wants(event.team_id):
+                watcher.put(frame)
+        self.told += 1
+
+    def said(self, draft: Draft, words: str) -> None:
+        """A few more words of a reply."""
+        known = self.drafts.setdefault(draft.thread_id, draft)
+        offset = len(known.text)
+        known.text += words
+        for watcher in self.watchers:
+            if watcher.wants(draft.team_id):
+                watcher.put({"op": "delta", **known.about(), "offset": offset, "text": words})
+
+    def unfinished(self, teams: set[TeamId] | None) -> list[dict[str, Any]]:
+        """Replies under way, for whoever has just come."""
+        return [
+            {"op": "draft", **draft.about(), "text": draft.text}
+            for draft in self.drafts.values()
+            if teams is None or draft.team_id in teams
+        ]
+
+    def join(self, watcher: Watcher) -> None:
+        self.watchers.add(watcher)
+
+    def leave(self, watcher: Watcher) -> None:
+        self.watchers.discard(watcher)
+        self.lost += watcher.is_lost
+
+
+def as_frame(event: Event) -> dict[str, Any]:
+    return {
+        "team_id": event.team_id,
+        "seq": event.seq,
+        "type": event.type,
+        "at": event.at.isoformat(),
+        "data": event.data,
+    }

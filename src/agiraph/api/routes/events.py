@@ -1,0 +1,189 @@
+"""Events: the numbered record of a team, read back and followed live."""
+
+import asyncio
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, WebSocket
+from starlette.websockets import WebSocketDisconnect, WebSocketState
+
+from agiraph.api.deps import Api, TheApi
+from agiraph.api.frames import EventView
+from agiraph.api.live import Watcher, as_frame
+from agiraph.api.problems import documented
+from agiraph.domain.errors import AgiraphError
+from agiraph.domain.ids import TeamId
+from agiraph.services import access
+from agiraph.store import events, teams
+
+router = APIRouter(tags=["events"])
+
+PAGE = 500
+PING_SECONDS = 15.0
+LOOK_SECONDS = 5.0
+"""How often it is seen to that a client's pass still holds."""
+SEND_SECONDS = 10.0
+MOST_MISSED = 2000
+"""Events after which a client should load what it shows anew instead of hearing them all."""
+TOO_SLOW, UNAUTHORIZED, UNREADABLE = 4008, 4401, 4400
+
+
+@router.get("/teams/{team}/events", responses=documented(404))
+async def events_of(
+    team: str,
+    api: TheApi,
+    after: Annotated[int, Query(ge=0, description="The last number you have.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+) -> list[EventView]:
+    """What happened in a team after that number, oldest first, without gaps."""
+    found = await api.store.read(teams.find, team)
+    rows = await api.store.read(events.after, found.id, after, limit=limit)
+    return [EventView.model_validate(as_frame(event)) for event in rows]
+
+
+@router.websocket("/teams/{team}/events")
+async def follow_team(socket: WebSocket, team: str, after: int = 0) -> None:
+    """One team: what was missed since `after`, then what happens."""
+    api: Api = socket.app.state.api
+    try:
+        found = await api.store.read(teams.find, team)
+    except AgiraphError as error:
+        await socket.close(UNREADABLE, str(error)[:120])
+        return
+    await socket.accept(_subprotocol(socket))
+    await _Line(api, socket).run({found.id: after})
+
+
+@router.websocket("/events")
+async def follow_all(socket: WebSocket) -> None:
+    """All teams over one socket: the client says how far it has got in each."""
+    api: Api = socket.app.state.api
+    await socket.accept(_subprotocol(socket))
+    line = _Line(api, socket)
+    try:
+        cursors = await line.greet()
+    except (ValueError, KeyError, TypeError, WebSocketDisconnect):
+        if socket.client_state is WebSocketState.CONNECTED:
+            await socket.close(UNREADABLE, 'Say {"op": "subscribe", "cursors": {}} first.')
+        return
+    await line.run(cursors, everything=True)
+
+
+def _subprotocol(socket: WebSocket) -> str | None:
+    offered: list[str] = socket.scope.get("subprotocols", [])
+    return offered[0] if offered else None
+
+
+class _Line:
+    """One client's connection: sends what it asked for until it goes, or falls behind."""
+
+    def __init__(self, api: Api, socket: WebSocket) -> None:
+        self._api = api
+        self._socket = socket
+        self._watcher = Watcher()
+        self._sent: dict[TeamId, int] = {}
+
+    async def greet(self) -> dict[TeamId, int]:
+        """Where the client has got to, by its first frame."""
+        async with asyncio.timeout(SEND_SECONDS):
+            said = orjson.loads(await self._socket.receive_text())
+        if said["op"] != "subscribe":
+            raise ValueError(said["op"])
+        return {TeamId(str(team)): int(seq) for team, seq in said.get("cursors", {}).items()}
+
+    async def run(self, cursors: dict[TeamId, int], *, everything: bool = False) -> None:
+        self._watcher.teams = None if everything else set(cursors)
+        self._api.hub.join(self._watcher)  # first, so that nothing falls between old and new
+        sending = asyncio.create_task(self._send_all(cursors, everything=everything))
+        hearing = asyncio.create_task(self._hear())
+        beating = asyncio.create_task(self._beat())
+        try:
+            await asyncio.wait({sending, hearing, beating}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, hearing, beating):
+                task.cancel()
+            await asyncio.gather(sending, hearing, beating, return_exceptions=True)
+            self._api.hub.leave(self._watcher)
+
+    async def _send_all(self, cursors: dict[TeamId, int], *, everything: bool) -> None:
+        try:
+            await self._replay(cursors, everything=everything)
+            while (frame := await self._watcher.take()) is not None:
+                if frame["op"] == "event":
+                    await self._send_event(frame["event"])
+                else:
+                    await self._send(frame)
+        except TimeoutError:
+            self._watcher.is_lost = True
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            return
+        if self._watcher.is_lost:
+            await self._close(TOO_SLOW, "You fell behind; come again with the last number you got.")
+
+    async def _replay(self, cursors: dict[TeamId, int], *, everything: bool) -> None:
+        """Greet, then send what was missed, page by page."""
+        heads = await self._api.store.read(events.heads)
+        if not everything:
+            heads = {team_id: seq for team_id, seq in heads.items() if team_id in cursors}
+        epoch = await self._api.store.write(access.epoch)
+        await self._send({"op": "hello", "epoch": epoch, "build": self._api.build, "heads": heads})
+        for team_id, head in heads.items():
+            after = cursors.get(team_id, head if everything else 0)
+            if after > head or (everything and head - after > MOST_MISSED):
+                await self._send({"op": "resync", "team_id": team_id, "head": head})
+                after = head
+            self._sent[team_id] = after
+            await self._catch_up(team_id)
+        for frame in self._api.hub.unfinished(self._watcher.teams):
+            await self._send(frame)
+
+    async def _catch_up(self, team_id: TeamId) -> None:
+        while True:
+            after = self._sent[team_id]
+            rows = await self._api.store.read(events.after, team_id, after, limit=PAGE)
+            for event in rows:
+                await self._send({"op": "event", "event": as_frame(event)})
+                self._sent[team_id] = event.seq
+            if len(rows) < PAGE:
+                return
+
+    async def _send_event(self, event: dict[str, Any]) -> None:
+        """In order and without a gap, whatever order commits were told in."""
+        team_id, seq = event["team_id"], event["seq"]
+        sent = self._sent.setdefault(team_id, 0)
+        if seq == sent + 1:
+            await self._send({"op": "event", "event": event})
+            self._sent[team_id] = seq
+        elif seq > sent:
+            await self._catch_up(team_id)
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        async with asyncio.timeout(SEND_SECONDS):
+            await self._socket.send_text(orjson.dumps(frame).decode())
+
+    async def _hear(self) -> None:
+        """Clients say nothing more; this ends when they go."""
+        try:
+            while True:
+                await self._socket.receive_text()
+        except (WebSocketDisconnect, RuntimeError, KeyError):
+            return
+
+    async def _beat(self) -> None:
+        """Let a quiet line show that it lives, and end one whose pass was taken back."""
+        quiet = 0.0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            quiet += LOOK_SECONDS
+            if await self._api.door.caller(self._socket.state.secret) is None:
+                return await self._close(UNAUTHORIZED, "Your token is no longer good.")
+            if quiet >= PING_SECONDS:
+                quiet = 0.0
+                self._watcher.put({"op": "ping"})
+
+    async def _close(self, code: int, reason: str) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await self._socket.close(code, reason)
+        except (TimeoutError, RuntimeError, OSError):
+            return

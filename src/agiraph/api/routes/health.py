@@ -1,0 +1,27 @@
+"""Health: whether this process lives, and whether it can do its work."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from agiraph.api import problems
+from agiraph.api.deps import TheApi
+from agiraph.services import access
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    status: str
+
+
+@router.get("/healthz")
+async def alive() -> Health:
+    """This process answers."""
+    return Health(status="alive")
+
+
+@router.get("/readyz", responses={503: {"model": problems.Problem}})
+async def ready(api: TheApi) -> Health:
+    """The database takes what it is given."""
+    await api.store.write(access.epoch)
+    return Health(status="ready")

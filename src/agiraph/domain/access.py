@@ -1,0 +1,42 @@
+"""Access: who may come in by the API, and how far."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+Scope = Literal["read", "talk", "operate", "admin"]
+"""Each may do what those before it may: look, speak and answer, run teams, hand out passes."""
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+PassKind = Literal["token", "session", "link"]
+"""A program's token, a browser's session, and the link that begins one, good for a single use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What lets somebody in. Of its secret only the digest is kept."""
+
+    id: str
+    kind: PassKind
+    name: str
+    digest: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None = None
+    used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """One line of the audit: who changed what, and what came of it."""
+
+    id: str
+    at: datetime
+    who: str
+    method: str
+    path: str
+    status: int
+
+
+def covers(has: Scope, wanted: Scope) -> bool:
+    return SCOPES.index(has) >= SCOPES.index(wanted)

@@ -1,0 +1,69 @@
+"""Serving: a world behind a real socket, and a client that talks to it."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from agiraph.api.app import build
+from agiraph.api.deps import Api
+from agiraph.api.gate import Door
+from agiraph.api.server import Server, bind
+from agiraph.testing import World
+
+TOKEN = "a-token-of-32-characters-for-test"
+
+
+@dataclass(slots=True, kw_only=True)
+class Served:
+    """A world and the way to it over HTTP."""
+
+    world: World
+    api: Api
+    port: int
+    http: aiohttp.ClientSession
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Status and parsed body of one request, as the admin unless the headers say otherwise."""
+        sent = {"Authorization": f"Bearer {TOKEN}"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        request = self.http.request(method, f"{self.origin}/api{path}", json=body, headers=sent)
+        async with request as response:
+            if "json" in response.content_type:
+                return response.status, await response.json(content_type=None)
+            return response.status, await response.text()
+
+
+@contextlib.asynccontextmanager
+async def serving(path: Path, **more: Any) -> AsyncGenerator[Served]:
+    """A world in this folder, served on a free port of the loopback interface."""
+    async with World(path, **more) as world:
+        sock = bind("127.0.0.1", 0)
+        port = sock.getsockname()[1]
+        hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
+        door = Door(store=world.store, token=lambda: TOKEN, hosts=hosts)
+        api = Api(
+            store=world.store,
+            home=world.runtime.home,
+            clock=world.clock,
+            door=door,
+            model="scripted/ada",
+            check_model=world.runtime.models.resolve,
+        )
+        server = Server(build(api), sock)
+        await server.start()
+        async with aiohttp.ClientSession() as http:
+            try:
+                yield Served(world=world, api=api, port=port, http=http)
+            finally:
+                await server.stop()

@@ -1,0 +1,35 @@
+"""Teams over HTTP."""
+
+from agiraph.testing import call, says
+from tests.api.serving import Served
+
+
+async def test_a_team_is_founded_worked_and_read_back(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done")))
+    status, team = await served.ask("POST", "/teams", {"goal": "Count the beans"})
+    assert (status, team["goal"], team["status"]) == (201, "Count the beans", "active")
+    await served.world.settle()
+    status, found = await served.ask("GET", f"/teams/{team['id']}")
+    assert (status, found["status"]) == (200, "completed")
+    status, events = await served.ask("GET", f"/teams/{team['id']}/events")
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_request_sent_again_with_its_key_founds_nothing_twice(served: Served) -> None:
+    body = {"goal": "Count", "start": False}
+    first = await served.ask("POST", "/teams", body, Idempotency_Key="k1")
+    again = await served.ask("POST", "/teams", body, Idempotency_Key="k1")
+    assert first == again
+    assert len((await served.ask("GET", "/teams"))[1]) == 1
+    status, problem = await served.ask("POST", "/teams", {"goal": "Other"}, Idempotency_Key="k1")
+    assert (status, problem["title"]) == (409, "Conflict")
+
+
+async def test_what_is_wrong_with_a_request_is_said(served: Served) -> None:
+    status, problem = await served.ask("POST", "/teams", {"gaol": "x"})
+    assert status == 422
+    assert "body.goal: Field required" in problem["detail"]
+    status, problem = await served.ask("GET", "/teams/nope")
+    assert (status, problem["status"]) == (404, 404)
+    status, problem = await served.ask("POST", "/teams", {"goal": "x", "model": "nosuch/model"})
+    assert (status, "nosuch" in problem["detail"]) == (422, True)
