@@ -18,11 +18,11 @@ Verb = Callable[Concatenate[Tx, P], R]
 class Store(Protocol):
     clock: Clock
 
-    async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the verb in a transaction of its own; acknowledged means durable."""
         ...
 
-    async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a query that changes nothing."""
         ...
 

@@ -144,7 +144,7 @@ class PostgresStore:
             connection.read_only = read_only
         return connection
 
-    async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> tuple[R, Aftermath]:
             return self._retrying(lambda: self._commit(verb, args, kwargs))
 
@@ -153,7 +153,7 @@ class PostgresStore:
             listener(aftermath)
         return result
 
-    async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> R:
             connection = self._connection(read_only=True)
             with connection.transaction(force_rollback=True):

@@ -218,7 +218,7 @@ class SqliteStore:
         if verdict != "ok":
             raise _damaged(self.path, verdict)
 
-    async def write(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
         self._waiting.append(_Job(verb, args, kwargs, future))
         if not self._busy:
@@ -226,7 +226,7 @@ class SqliteStore:
             self._loop.call_soon(self._begin)
         return await future
 
-    async def read(self, query: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> R:
             connection = getattr(self._reading, "connection", None)
             if connection is None:
