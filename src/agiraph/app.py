@@ -12,11 +12,14 @@ from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys, Maker, Registry
+from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
+from agiraph.runtime.outbox import Outbox
+from agiraph.runtime.ticker import Callback, Ticker
 from agiraph.runtime.watchdog import watch
 from agiraph.store.database import Store
 from agiraph.store.sqlite import SqliteStore
@@ -54,6 +57,8 @@ class Runtime:
         clock: Clock,
         models: Catalogue,
         engine: Engine,
+        outbox: Outbox,
+        ticker: Ticker,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -62,6 +67,8 @@ class Runtime:
         self.clock = clock
         self.models = models
         self.engine = engine
+        self.outbox = outbox
+        self.ticker = ticker
 
     @classmethod
     async def open(
@@ -75,6 +82,8 @@ class Runtime:
         tools: tuple[Tool, ...] = (),
         own_models: Mapping[str, Maker] | None = None,
         commands: Mapping[str, Command] | None = None,
+        channels: Mapping[str, Channel] | None = None,
+        callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> "Runtime":
@@ -104,11 +113,21 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
         engine = make_engine(database_url, store, clock, dispatcher)
-        return cls(home, lock, store, clock, models, engine)
+        outbox = Outbox(store, clock, channels or {}, alone=lock is not None)
+        ticker = Ticker(
+            store=store,
+            home=home,
+            clock=clock,
+            callbacks=callbacks or {},
+            alone=lock is not None,
+        )
+        return cls(home, lock, store, clock, models, engine, outbox, ticker)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Begin to work off what there is; of one team only, if it is named."""
         await self.engine.start(only)
+        await self.outbox.start()
+        await self.ticker.start()
         self._watchdog = asyncio.create_task(watch(self.store, self.clock), name="watchdog")
 
     async def close(self) -> None:
@@ -116,6 +135,8 @@ class Runtime:
             self._watchdog.cancel()
             await asyncio.gather(self._watchdog, return_exceptions=True)
         await self.engine.stop()
+        await self.outbox.stop()
+        await self.ticker.stop()
         await self.models.close()
         await self.store.close()
         self.home.folder.close()

@@ -14,6 +14,8 @@ from typing_extensions import TypedDict
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
+from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
 
 
@@ -36,6 +38,8 @@ class Settings:
     prices: Prices = Prices()
     commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
     """Programs that can be hired as `cli:NAME`."""
+    channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
+    """Where messages for the person go, besides their inbox."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, secrets masked: for people to look at."""
 
@@ -51,6 +55,7 @@ _IN_FILE = {
 _SERVERS = "servers"
 _MODELS = "models"
 _COMMANDS = "commands"
+_CHANNELS = "channels"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -98,6 +103,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     for name, command in commands.items():
         sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
         shown[f"{_COMMANDS}.{name}"] = Setting(value=command.command + sees, origin=FILE)
+    channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
+    for name, channel in channels.items():
+        shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
     shown["AGIRAPH_HOME"] = Setting(
         value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
     )
@@ -109,6 +117,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         keys=keys,
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         commands=commands,
+        channels=channels,
         shown=shown,
     )
 
@@ -122,7 +131,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    tables = {_SERVERS, _MODELS, _COMMANDS}
+    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS}
     if unknown := set(written) - set(_IN_FILE.values()) - tables:
         known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")

@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, MessageId, NodeId, TeamId
+from agiraph.domain.ids import HUMAN, MessageId, NodeId
 from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.people import Team
@@ -29,7 +27,6 @@ STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
 """How far one thumb moves a team's threshold, and how far all of them may."""
 TITLE, TEXT = 200, 20_000
 _SHINGLE = 3
-_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,48 +148,3 @@ def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     TEAMS.update(tx, team.id, briefing_threshold=threshold)
     tx.emit(team.id, "briefing.rated", message_id=message_id, rating=rating, threshold=threshold)
     return TEAMS.get(tx, team.id)
-
-
-def keep_quiet(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team:
-    """When briefings wait with their way to channels: `22:00-07:00` in a time zone; empty: never.
-
-    The inbox has them at once: it disturbs nobody.
-    """
-    TEAMS.get(tx, team_id, lock=True)
-    if hours:
-        begin, end = _hours(hours)
-        if begin == end:
-            raise Refused(f"Quiet hours {hours!r} begin and end at once; leave them empty instead.")
-    _zone(zone)
-    TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
-    return TEAMS.get(tx, team_id)
-
-
-def quiet_until(team: Team, now: datetime) -> datetime | None:
-    """When the quiet hours end that it is now in, if it is."""
-    if not team.quiet_hours:
-        return None
-    begin, end = _hours(team.quiet_hours)
-    zone = _zone(team.quiet_zone)
-    local = now.astimezone(zone)
-    at = local.time()
-    is_quiet = begin <= at < end if begin < end else at >= begin or at < end
-    if not is_quiet:
-        return None
-    day = local.date() if at < end else local.date() + timedelta(days=1)
-    return datetime.combine(day, end, tzinfo=zone).astimezone(UTC)
-
-
-def _hours(written: str) -> tuple[time, time]:
-    found = _HOURS.fullmatch(written)
-    if found is None:
-        raise Refused(f"Quiet hours {written!r} are written HH:MM-HH:MM, such as 22:00-07:00.")
-    from_hour, from_minute, to_hour, to_minute = (int(part) for part in found.groups())
-    return time(from_hour, from_minute), time(to_hour, to_minute)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Refused(f"There is no time zone {name!r}; write one as Europe/Berlin.") from error

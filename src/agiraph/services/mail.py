@@ -19,7 +19,7 @@ from agiraph.domain.messages import (
     MessageKind,
 )
 from agiraph.domain.people import Agent
-from agiraph.services import board, people, waiting
+from agiraph.services import board, deliveries, people, taint, waiting
 from agiraph.services.board import name_of
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
@@ -87,8 +87,10 @@ def send(
         seen_at=tx.now if becomes_work else None,
         reply_id=reply_id,
         attachments=attachments,
+        tainted_by=taint.of_words(tx, sender, node_id),
     )
     MESSAGES.insert(tx, message)
+    deliveries.queue(tx, message)
     tx.emit(
         team_id,
         "question.asked" if kind in NEEDS_ANSWER else "message.sent",
@@ -107,7 +109,15 @@ def send(
     return message
 
 
-def broadcast(tx: Tx, *, team_id: TeamId, sender: str, text: str, hops: int = 0) -> list[Message]:
+def broadcast(
+    tx: Tx,
+    *,
+    team_id: TeamId,
+    sender: str,
+    text: str,
+    node_id: NodeId | None = None,
+    hops: int = 0,
+) -> list[Message]:
     """Say something to everyone on the team but oneself.
 
     Of those with nothing to do only the coordinator takes it up; the others hear it when they are
@@ -120,6 +130,7 @@ def broadcast(tx: Tx, *, team_id: TeamId, sender: str, text: str, hops: int = 0)
             sender=sender,
             recipient=agent.id,
             text=text,
+            node_id=node_id,
             hops=hops,
             sets_to_work=agent.role == "coordinator",
         )

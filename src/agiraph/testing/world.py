@@ -15,7 +15,9 @@ from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
+from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
+from agiraph.runtime.ticker import Callback
 from agiraph.services import conversation, journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, threads
@@ -39,6 +41,8 @@ class World:
         prices: Prices | None = None,
         tools: tuple[Tool, ...] = (),
         commands: Mapping[str, Command] | None = None,
+        channels: Mapping[str, Channel] | None = None,
+        callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> None:
@@ -49,6 +53,8 @@ class World:
         self._prices = prices
         self._tools = tools
         self._commands = commands
+        self._channels = channels
+        self._callbacks = callbacks
         self._reply_model = reply_model
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
@@ -72,6 +78,8 @@ class World:
             tools=self._tools,
             prices=self._prices,
             commands=self._commands,
+            channels=self._channels,
+            callbacks=self._callbacks,
             reply_model=self._reply_model,
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
@@ -103,13 +111,22 @@ class World:
         return self.runtime.store
 
     async def found(
-        self, goal: str, *, model: str = "scripted/ada", learns: bool = False, **more: Any
+        self,
+        goal: str,
+        *,
+        model: str = "scripted/ada",
+        learns: bool = False,
+        heartbeat: float | None = None,
+        **more: Any,
     ) -> Founded:
-        """A team of one, at work on the goal."""
-        return await self.store.write(teams.found, goal=goal, model=model, learns=learns, **more)
+        """A team of one, at work on the goal; it does nothing more by itself unless told to."""
+        by_itself: dict[str, Any] = {"learns": learns, "heartbeat": heartbeat}
+        return await self.store.write(teams.found, goal=goal, model=model, **by_itself, **more)
 
     async def settle(self) -> None:
         """Let everything run that can run."""
+        await self.runtime.engine.idle()
+        await self.runtime.ticker.idle()  # what it heard of may set somebody to work
         await self.runtime.engine.idle()
 
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:

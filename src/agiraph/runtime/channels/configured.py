@@ -1,0 +1,141 @@
+"""Configured: the channels that the settings name, with their secrets from the environment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.messages import INBOX, MessageKind
+from agiraph.hidden import keep
+from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels.smtp import Security, Smtp
+from agiraph.runtime.channels.terminal import Terminal
+from agiraph.runtime.channels.webhook import Webhook
+
+EXAMPLE = (
+    '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
+    'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
+    "password_env. kinds limits what goes there"
+)
+_Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
+_Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kinds: Annotated[list[_Kind], Field(min_length=1)] | None = None
+
+    @property
+    def wanted(self) -> frozenset[MessageKind]:
+        return INBOX if self.kinds is None else frozenset(self.kinds)
+
+
+class _TerminalEntry(_Entry):
+    type: Literal["terminal"]
+
+
+class _WebhookEntry(_Entry):
+    type: Literal["webhook"]
+    url: str = ""
+    url_env: _Text | None = None
+    secret_env: _Text | None = None
+
+
+class _SmtpEntry(_Entry):
+    type: Literal["smtp"]
+    host: _Text
+    sender: Annotated[_Address, Field(alias="from")]
+    to: Annotated[list[_Address], Field(min_length=1)]
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    security: Security = "starttls"
+    user: str = ""
+    password_env: _Text | None = None
+
+
+_ENTRY: TypeAdapter[_TerminalEntry | _WebhookEntry | _SmtpEntry] = TypeAdapter(
+    Annotated[_TerminalEntry | _WebhookEntry | _SmtpEntry, Field(discriminator="type")]
+)
+
+
+def channels(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Channel]:
+    """The channels of a settings file, or `Misconfigured` with the entry to look at."""
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: channels are tables: {EXAMPLE}.")
+    found: dict[str, Channel] = {}
+    for name, table in cast(dict[str, Any], written).items():
+        where = f"{path}: [channels.{name}]"
+        try:
+            entry = _ENTRY.validate_python(table)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            # The kind of entry that was tried comes first, and says nothing.
+            inner = ".".join(str(part) for part in first["loc"][1:])
+            raise Misconfigured(
+                f"{where} {inner + ': ' if inner else ''}{first['msg']}. Write {EXAMPLE}."
+            ) from error
+        found[name] = _channel(where, entry, environ)
+    return found
+
+
+def _channel(
+    where: str, entry: _TerminalEntry | _WebhookEntry | _SmtpEntry, environ: Mapping[str, str]
+) -> Channel:
+    match entry:
+        case _TerminalEntry():
+            return Terminal(kinds=entry.wanted)
+        case _WebhookEntry():
+            if bool(entry.url) == bool(entry.url_env):
+                raise Misconfigured(f"{where} needs either url or url_env.")
+            url = entry.url or _secret(where, "url_env", entry.url_env, environ)
+            _check(where, url)
+            secret = _secret(where, "secret_env", entry.secret_env, environ)
+            return Webhook(url=url, secret=secret, kinds=entry.wanted)
+        case _SmtpEntry():
+            if bool(entry.user) != bool(entry.password_env):
+                raise Misconfigured(f"{where} needs both user and password_env, or neither.")
+            if entry.user and entry.security == "none":
+                raise Misconfigured(
+                    f"{where} would send the password in the clear: set security to "
+                    '"starttls" or "tls".'
+                )
+            return Smtp(
+                host=entry.host,
+                port=entry.port or {"starttls": 587, "tls": 465, "none": 25}[entry.security],
+                security=entry.security,
+                sender=entry.sender,
+                recipients=tuple(entry.to),
+                user=entry.user,
+                password=_secret(where, "password_env", entry.password_env, environ),
+                kinds=entry.wanted,
+            )
+
+
+def _check(where: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        is_whole, parts = False, None
+    if not is_whole or parts is None or any(c.isspace() for c in url):
+        raise Misconfigured(f"{where} url must be a whole address: https://… or http://….")
+    if parts.username or parts.password:
+        raise Misconfigured(
+            f"{where} url holds a password. Take it out and sign with secret_env instead: a file "
+            "is copied more easily than meant."
+        )
+
+
+def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
+    if variable is None:
+        return ""
+    value = environ.get(variable, "")
+    if not value:
+        raise Misconfigured(f"{where} {key}: set {variable} in the environment.")
+    keep({variable: value})
+    return value

@@ -1,0 +1,161 @@
+"""Outbox: takes what is written for the person to their channels, until each has taken it.
+
+Rows say what is still to be sent. A process that dies while it sends leaves a row whose time comes
+again, and it is sent again with the same key.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from agiraph.domain.deliveries import Delivery, Parcel
+from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.ids import new_id
+from agiraph.domain.time import Clock
+from agiraph.faultpoints import fault
+from agiraph.runtime.channels import Channel, Undelivered
+from agiraph.services import deliveries
+from agiraph.store import deliveries as rows
+from agiraph.store.database import Store
+from agiraph.store.tx import Aftermath, Tx
+
+log = logging.getLogger("agiraph.outbox")
+
+AT_ONCE = 4
+"""Parcels on their way through one channel at a time."""
+NAP_SECONDS = 5.0
+"""How often to look for what another process left, where there may be others."""
+STORE_PAUSE = timedelta(seconds=5)
+
+
+class Outbox:
+    def __init__(
+        self, store: Store, clock: Clock, channels: Mapping[str, Channel], *, alone: bool
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = dict(channels)
+        self._alone = alone
+        self._owner = new_id("outbox")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._posted = asyncio.Event()
+        self._alarms = {name: asyncio.Event() for name in channels}
+        self._under_way = 0
+        self._rested = asyncio.Event()
+
+    async def start(self) -> None:
+        if self._alone:
+            await self._store.write(rows.forget_owners)
+        self._store.subscribe(self._notice)
+        self._tasks = [
+            asyncio.create_task(self._address(), name="outbox"),
+            *(
+                asyncio.create_task(self._serve(name, channel), name=f"channel {name}")
+                for name, channel in self._channels.items()
+            ),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Return when nothing can be sent now: all is sent, or waits for its time."""
+        while True:
+            self._rested.clear()
+            if not self._under_way and not await self._store.read(_has_due, list(self._channels)):
+                return
+            await self._rested.wait()
+
+    def _notice(self, aftermath: Aftermath) -> None:
+        if aftermath.alarm:
+            self._wake()
+
+    def _wake(self) -> None:
+        for event in (self._posted, *self._alarms.values()):
+            event.set()
+
+    async def _address(self) -> None:
+        """Choose the channels of what was written; of what a former process left, too."""
+        wanted = {name: channel.kinds for name, channel in self._channels.items()}
+        while True:
+            self._posted.clear()
+            again = None
+            try:
+                if await self._store.read(rows.has_posted):
+                    await self._store.write(deliveries.address, wanted)
+                    self._wake()
+                    continue
+            except StoreUnavailable as error:
+                again = self._later(error)
+            await self._rest(self._posted, again)
+
+    async def _serve(self, name: str, channel: Channel) -> None:
+        """Send what is due, then sleep until something is."""
+        while True:
+            self._alarms[name].clear()
+            try:
+                due = await self._store.read(rows.next_due, name)
+                if due is not None and due <= self._clock.now():
+                    await self._send_due(name, channel)
+                    continue
+            except StoreUnavailable as error:
+                due = self._later(error)
+            await self._rest(self._alarms[name], due)
+
+    async def _send_due(self, name: str, channel: Channel) -> None:
+        self._under_way += 1
+        try:
+            parcels = await self._store.write(
+                deliveries.claim, name, owner=self._owner, limit=AT_ONCE
+            )
+            await asyncio.gather(*(self._send(channel, parcel) for parcel in parcels))
+        finally:
+            self._under_way -= 1
+            self._rested.set()
+
+    async def _send(self, channel: Channel, parcel: Parcel) -> None:
+        delivery = parcel.delivery
+        try:
+            fault("fx:before:deliver")
+            await channel.send(parcel)
+            fault("fx:after:deliver")
+        except Undelivered as error:
+            log.warning("%s did not take %s: %s", delivery.channel, delivery.id, error)
+            await self._put_off(delivery, str(error), error.pause)
+        except Exception as error:  # one that a channel chokes on must not keep the others
+            log.exception("%s broke over %s", delivery.channel, delivery.id)
+            await self._put_off(delivery, repr(error))
+        else:
+            await self._store.write(deliveries.sent, delivery)
+
+    async def _put_off(self, delivery: Delivery, error: str, pause: float | None = None) -> None:
+        await self._store.write(deliveries.put_off, delivery, error=error, pause=pause)
+
+    def _later(self, error: StoreUnavailable) -> datetime:
+        log.warning("waiting for the store: %s", error)
+        return self._clock.now() + STORE_PAUSE
+
+    async def _rest(self, alarm: asyncio.Event, due: datetime | None) -> None:
+        """Sleep until something is due, something was written, or it is time to look."""
+        self._rested.set()
+        waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
+        if due is not None:
+            waits.append(asyncio.create_task(self._clock.reach(due)))
+        if not self._alone:
+            waits.append(asyncio.create_task(asyncio.sleep(NAP_SECONDS)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+def _has_due(tx: Tx, channels: list[str]) -> bool:
+    if rows.has_posted(tx):
+        return True
+    dues = (rows.next_due(tx, channel) for channel in channels)
+    return any(due is not None and due <= tx.now for due in dues)

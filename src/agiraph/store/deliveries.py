@@ -1,0 +1,80 @@
+"""Deliveries, as rows: what waits for a channel, what is on its way, what came of it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from agiraph.domain.deliveries import Delivery
+from agiraph.domain.ids import MessageId
+from agiraph.domain.messages import Message
+from agiraph.store.messages import MESSAGES
+from agiraph.store.rows import Table, from_micros, to_micros
+from agiraph.store.tx import Tx
+
+DELIVERIES = Table("deliveries", Delivery)
+
+
+def post(tx: Tx, message_id: MessageId) -> None:
+    """Leave a message for whoever knows the channels."""
+    tx.run("insert into outbox (message_id) values (:id)", id=message_id)
+
+
+def has_posted(tx: Tx) -> bool:
+    return tx.one("select 1 from outbox limit 1") is not None
+
+
+def take_posted(tx: Tx, *, limit: int) -> list[Message]:
+    """Messages that no channel was chosen for, oldest first, and theirs alone to choose now."""
+    rows = tx.all("select message_id from outbox order by message_id limit :limit", limit=limit)
+    taken = [
+        row[0]
+        for row in rows
+        if tx.run("delete from outbox where message_id = :id", id=row[0]) == 1
+    ]
+    return [MESSAGES.get(tx, message_id) for message_id in taken]
+
+
+def next_due(tx: Tx, channel: str) -> datetime | None:
+    sql = (
+        "select min(due_at) from deliveries"
+        " where channel = :channel and status in ('queued', 'sending')"
+    )
+    row = tx.one(sql, channel=channel)
+    return None if row is None or row[0] is None else from_micros(row[0])
+
+
+def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
+    where = (
+        "channel = :channel and status in ('queued', 'sending') and due_at <= :now"
+        " order by due_at, id limit :limit"
+    )
+    return DELIVERIES.select(tx, where, channel=channel, now=to_micros(tx.now), limit=limit)
+
+
+def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
+    """Take a delivery to be sent; False if somebody else did meanwhile."""
+    sql = (
+        "update deliveries set status = 'sending', owner = :owner, due_at = :until,"
+        " tries = tries + 1 where id = :id and status = :status and due_at = :due"
+    )
+    values = {"owner": owner, "until": to_micros(until), "due": to_micros(delivery.due_at)}
+    return tx.run(sql, id=delivery.id, status=delivery.status, **values) == 1
+
+
+def forget_owners(tx: Tx) -> int:
+    """Let what somebody was sending be sent again: for when nobody else can be alive."""
+    sql = "update deliveries set status = 'queued', owner = null, due_at = :now"
+    return tx.run(f"{sql} where status = 'sending'", now=to_micros(tx.now))
+
+
+def of_messages(tx: Tx, message_ids: Sequence[MessageId]) -> list[Delivery]:
+    """How these messages fared, channel by channel."""
+    found: list[Delivery] = []
+    for message_id in message_ids:
+        found += DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
+    return found
+
+
+def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
+    """What was given up, oldest first."""
+    where = "status = 'failed' and id > :after order by id limit :limit"
+    return DELIVERIES.select(tx, where, after=after, limit=limit)
