@@ -25,8 +25,9 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.rows import Table, from_micros, to_micros
 from agiraph.store.spend import SPEND
-from agiraph.store.teams import AGENTS, TEAMS, TRIGGERS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
+from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import WAITS
 

@@ -11,7 +11,7 @@ import orjson
 from agiraph.cli.session import command, opened
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Team
-from agiraph.store import events, messages, nodes, threads
+from agiraph.store import events, messages, nodes, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
 from agiraph.store.tx import Tx
@@ -63,8 +63,8 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
             while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
                 _lines(path, turns)
                 seq = turns[-1].seq
-    triggers = await store.read(rows.triggers, team.id)
-    (target / "triggers.json").write_bytes(orjson.dumps(triggers, option=orjson.OPT_INDENT_2))
+    alarms = await store.read(triggers.of_team, team.id)
+    (target / "triggers.json").write_bytes(orjson.dumps(alarms, option=orjson.OPT_INDENT_2))
     folder = home / "teams" / team.id
     if folder.is_dir():
         shutil.copytree(folder, target / "home", symlinks=True, ignore=_not_for_copying)

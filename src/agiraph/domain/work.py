@@ -75,6 +75,7 @@ class StopReason(StrEnum):
     PUBLISHED = "published"
     FINISHED = "finished"
     ANSWERED = "answered"  # in plain words, without publish or finish
+    NOTHING_TO_DO = "nothing_to_do"  # woken by a trigger, and found nothing
     TURNS_SPENT = "turns_spent"
     TOKENS_SPENT = "tokens_spent"
     MONEY_SPENT = "money_spent"
@@ -146,6 +147,10 @@ class WorkNode:
     trigger_id: TriggerId | None = None
     thread_id: ThreadId | None = None
     """Where it is worked on; work that is taken up again shares its predecessor's thread."""
+    asked_of: AgentId | None = None
+    """Of research: the agent it was asked of, in whose conversation a summary is put."""
+    tainted_by: str | None = None
+    """Where the words of its task came from, if nobody on the team vouches for them."""
     depth: int = 0
     """How many nodes are above it."""
     hops: int = 0

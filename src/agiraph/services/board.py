@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, new_id
+from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.people import Agent
+from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
-from agiraph.services import people
+from agiraph.services import people, taint
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -33,6 +34,9 @@ def create(
     budget: Budget | None = None,
     hops: int = 0,
     lane: Lane = "work",
+    trigger_id: TriggerId | None = None,
+    asked_of: AgentId | None = None,
+    tainted_by: str | None = None,
 ) -> WorkNode:
     """A new node: in its assignee's queue if it can start, else where it waits for that."""
     if not task.strip():
@@ -53,6 +57,9 @@ def create(
         parent_id=parent_id,
         payer_id=payer_id,
         stage_id=stage_id,
+        trigger_id=trigger_id,
+        asked_of=asked_of,
+        tainted_by=graver(tainted_by, taint.of_nodes(tx, filter(None, (parent_id, payer_id)))),
         depth=0 if parent is None else parent.depth + 1,
         hops=hops,
         refs=dict(refs or {}),

@@ -7,7 +7,7 @@ from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services import board, leases, mail, notices, people, rest, stages, waiting
+from agiraph.services import board, leases, mail, notices, people, rest, stages, triggers, waiting
 from agiraph.store import dependencies, messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -136,6 +136,7 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, "team.resumed")
+        triggers.revive(tx, node.team_id)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee)
     tx.wake(assignee)
     return node

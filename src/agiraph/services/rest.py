@@ -2,7 +2,7 @@
 
 from agiraph.domain.people import Agent
 from agiraph.domain.work import WorkNode
-from agiraph.services import reflection
+from agiraph.services import reflection, ringing
 from agiraph.store import nodes
 from agiraph.store.tx import Tx
 
@@ -11,4 +11,5 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """The agent has ended its last piece of work; unless there is more, it rests from now on."""
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
+    ringing.rest(tx, agent, last)
     reflection.begin(tx, agent, last)

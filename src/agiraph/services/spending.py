@@ -64,11 +64,24 @@ def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | N
     """
     for envelope in paid_from:
         NODES.get(tx, envelope.node_id, lock=True)
-        used = spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
-        if envelope.calls is not None and used.calls >= envelope.calls:
-            return StopReason.CALLS_SPENT
-        if envelope.tokens is not None and used.tokens >= envelope.tokens:
-            return StopReason.TOKENS_SPENT
-        if envelope.usd is not None and used.usd >= envelope.usd:
-            return StopReason.MONEY_SPENT
+        if reason := _spent(
+            envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
+        ):
+            return reason
+    return None
+
+
+def empty(tx: Tx, node: WorkNode) -> StopReason | None:
+    """Whether anything that is paid for by this node would find an empty envelope."""
+    found = (_spent(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
+    return next(filter(None, found), None)
+
+
+def _spent(envelope: Envelope, used: spend.Total) -> StopReason | None:
+    if envelope.calls is not None and used.calls >= envelope.calls:
+        return StopReason.CALLS_SPENT
+    if envelope.tokens is not None and used.tokens >= envelope.tokens:
+        return StopReason.TOKENS_SPENT
+    if envelope.usd is not None and used.usd >= envelope.usd:
+        return StopReason.MONEY_SPENT
     return None

@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import Lease
-from agiraph.domain.ids import StageId, TeamId, new_id
+from agiraph.domain.ids import StageId, TeamId, TriggerId, new_id
 from agiraph.domain.messages import INTERRUPTS
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services import board, endings, leases, mail, stages, waiting
+from agiraph.services import board, endings, firing, leases, mail, ringing, stages, waiting
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -160,6 +160,8 @@ def ring(tx: Tx) -> int:
     for timer in rung:
         if timer.startswith(stages.TIMER):
             stages.ring(tx, StageId(timer.removeprefix(stages.TIMER)))
+        elif timer.startswith(firing.TIMER):
+            ringing.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         else:
             waiting.run_out(tx, timer)
     return len(rung)

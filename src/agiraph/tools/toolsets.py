@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Agent, Role
-from agiraph.tools import communication, delegation, files, shell, team, work
+from agiraph.tools import communication, delegation, files, scheduling, shell, team, work
 from agiraph.tools.base import Tool
 
 BUILT_IN: dict[str, Tool] = {
@@ -33,10 +33,16 @@ BUILT_IN: dict[str, Tool] = {
         files.list_files,
         files.read_ref,
         shell.bash,
+        scheduling.schedule,
+        scheduling.list_triggers,
+        scheduling.cancel_trigger,
+        scheduling.promise,
     )
 }
 
-_LEADING = frozenset({"spawn_worker", "assign_worker", "promote", "start_stage", "reconvene"})
+_LEADING = frozenset(
+    {"spawn_worker", "assign_worker", "promote", "start_stage", "reconvene", "promise"}
+)
 _WORK = frozenset(BUILT_IN) - {"finish", "publish"} - _LEADING
 ROLES: dict[str, Role] = {
     "coordinator": Role(

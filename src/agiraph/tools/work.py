@@ -7,6 +7,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
+from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -88,7 +89,9 @@ async def publish(
 )
 async def finish(ctx: RunContext, summary: Summary) -> Answer:
     """Declare the team's goal reached, with the answer or a summary of the result."""
-    return await _hand_in(ctx, summary, StopReason.FINISHED)
+    is_quiet = ctx.node.source == "trigger" and summary.strip() == NOTHING_TO_DO
+    reason = StopReason.NOTHING_TO_DO if is_quiet else StopReason.FINISHED
+    return await _hand_in(ctx, summary, reason)
 
 
 @tool(

@@ -1,0 +1,277 @@
+"""Cron: five fields that name minutes of a zone's clock, and the moments that come of them.
+
+Clocks that are set forward leave a gap, clocks set back go through an hour twice. What falls into
+a gap happens once, in the first minute after it. What falls into the hour that comes twice happens
+the first time only; every time, if the hours are named as an interval (`*`, `*/n`).
+"""
+
+import calendar
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from agiraph.domain.errors import Refused
+
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+MOST_MONTHS = 12 * 9
+"""29 February comes at least once in so many months."""
+LAST_YEAR = 9990
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_SHORT = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_PART = re.compile(r"(\*|[0-9]+|[A-Z]{3})(?:-([0-9]+|[A-Z]{3}))?(?:/([0-9]+))?")
+
+
+class _Field(NamedTuple):
+    name: str
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+    """What its numbers may be called, from the first on."""
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day of week", 0, 7, _DAYS),  # 7 is Sunday, too
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """When something happens, in the time of one zone."""
+
+    minutes: tuple[int, ...]
+    """Minutes since midnight, on every day that matches, in order."""
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    """0 is Sunday."""
+    either: bool
+    """Both kinds of days are named: one that matches is enough, as cron has it."""
+    is_interval: bool
+    zone: ZoneInfo
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first moment later than this one; None if there is none before the end of time."""
+        for day in self._dates(_beginning(after, self.zone)):
+            moments = self._moments(day)
+            place = bisect_right(moments, after)
+            if place < len(moments):
+                return moments[place]
+        return None
+
+    def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """Its moments from the first to the last, both included."""
+        moment = self.next(first - timedelta(microseconds=1))
+        while moment is not None and moment <= last:
+            yield moment
+            moment = self.next(moment)
+
+    def last(self, until: datetime, *, not_before: datetime) -> datetime | None:
+        """Its latest moment up to this one."""
+        day = until.astimezone(self.zone).date()
+        end = _beginning(not_before, self.zone)
+        while day >= end:
+            if self._matches(day):
+                moments = self._moments(day)
+                place = bisect_right(moments, until)
+                if place:
+                    return moments[place - 1] if moments[place - 1] >= not_before else None
+            day -= DAY
+        return None
+
+    def count(self, first: datetime, last: datetime) -> int:
+        """How many moments there are from the first to the last, without visiting each."""
+        if last < first:
+            return 0
+        total, latest = 0, first - timedelta(microseconds=1)
+        end = last.astimezone(self.zone).date()
+        for day in self._dates(_beginning(first, self.zone)):
+            if day > end:
+                break
+            moments = self._moments(day)
+            # A day that the zone left out shares its moment with the next one.
+            total += max(bisect_right(moments, last) - bisect_right(moments, latest), 0)
+            latest = max(latest, moments[-1])
+        return total
+
+    def _matches(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        by_month, by_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        return by_month or by_week if self.either else by_month and by_week
+
+    def _dates(self, day: date) -> Iterator[date]:
+        """The days that match, from this one on."""
+        year, month = day.year, day.month
+        for _ in range(MOST_MONTHS):
+            if month in self.months:
+                for number in range(day.day, calendar.monthrange(year, month)[1] + 1):
+                    if self._matches(found := date(year, month, number)):
+                        yield found
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+            if year > LAST_YEAR:
+                return
+            day = date(year, month, 1)
+
+    def _moments(self, day: date) -> Sequence[datetime]:
+        """When it happens on this day, in order and each once."""
+        start = datetime.combine(day, time())
+        before, after = (_offset(self.zone, start), _offset(self.zone, start + DAY))
+        if before == after:
+            first = (start - before).replace(tzinfo=UTC)
+            return _Plain(first, self.minutes)
+        found: set[datetime] = set()
+        for minute in self.minutes:
+            found.update(self._resolve(start + minute * MINUTE))
+        return sorted(found)
+
+    def _resolve(self, local: datetime) -> tuple[datetime, ...]:
+        """The moments at which the zone's clock shows this: one, none or two."""
+        early, late = _offset(self.zone, local), _offset(self.zone, local, fold=1)
+        first = (local - early).replace(tzinfo=UTC)
+        if early == late:
+            return (first,)
+        if early < late:  # the clock never shows this
+            return (_end_of_gap(self.zone, (local - late).replace(tzinfo=UTC), first),)
+        return (first, (local - late).replace(tzinfo=UTC)) if self.is_interval else (first,)
+
+
+class _Plain(Sequence[datetime]):
+    """The moments of a day on which the clock is not set: computed when looked at."""
+
+    __slots__ = ("_first", "_minutes")
+
+    def __init__(self, first: datetime, minutes: tuple[int, ...]) -> None:
+        self._first = first
+        self._minutes = minutes
+
+    def __len__(self) -> int:
+        return len(self._minutes)
+
+    def __getitem__(self, place: int) -> datetime:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._first + self._minutes[place] * MINUTE
+
+
+def _beginning(moment: datetime, zone: ZoneInfo) -> date:
+    """A day before the moment's own: its last minutes may fall on the next one."""
+    return moment.astimezone(zone).date() - DAY
+
+
+def _offset(zone: ZoneInfo, local: datetime, *, fold: int = 0) -> timedelta:
+    found = local.replace(tzinfo=zone, fold=fold).utcoffset()
+    assert found is not None
+    return found
+
+
+def _end_of_gap(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
+    """The first whole minute after the clock was set, between these moments."""
+    old = before.astimezone(zone).utcoffset()
+    low, high = before, after
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) / 2
+        if middle.astimezone(zone).utcoffset() == old:
+            low = middle
+        else:
+            high = middle
+    set_at = high.replace(microsecond=0)
+    return set_at if set_at.second == 0 else set_at.replace(second=0) + MINUTE
+
+
+@lru_cache(maxsize=4096)
+def parse(expression: str, zone: str = "UTC") -> Cron:
+    """The expression's meaning in that zone, or `Refused` with what is wrong."""
+    written = _SHORT.get(expression.strip().lower(), expression.strip().upper())
+    fields = written.split()
+    if written.startswith("@"):
+        raise Refused(f"{expression!r} is not known; there are {', '.join(sorted(_SHORT))}.")
+    if len(fields) != 5:
+        raise Refused(
+            f"{expression!r} has {len(fields)} fields. A schedule has five: minute, hour, day of "
+            "month, month, day of week; '0 9 * * MON' is every Monday at nine."
+        )
+    minutes, hours, days, months, weekdays = (
+        _values(expression, field, text) for field, text in zip(_FIELDS, fields, strict=True)
+    )
+    either = not fields[2].startswith("*") and not fields[4].startswith("*")
+    if not either and not any(_LONGEST[month - 1] >= min(days) for month in months):
+        raise Refused(f"{expression!r} names a day that no month has, so it would never happen.")
+    return Cron(
+        minutes=tuple(60 * hour + minute for hour in sorted(hours) for minute in sorted(minutes)),
+        days=days,
+        months=months,
+        weekdays=frozenset(day % 7 for day in weekdays),
+        either=either,
+        is_interval=fields[1].startswith("*"),
+        zone=zone_of(zone),
+    )
+
+
+def zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # a folder, a path, a name nobody knows
+        raise Refused(
+            f"{name!r} is not a time zone; use a name such as 'Europe/Berlin' or 'UTC'."
+        ) from error
+
+
+def _values(expression: str, field: _Field, text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise Refused(
+                f"{part!r} in {expression!r} is not a {field.name}: write a number, a range (1-5), "
+                "a list (1,15), a step (*/10) or *."
+            )
+        low, high, step = match.groups()
+        first = field.first if low == "*" else _number(expression, field, low)
+        if high is not None:
+            last = _number(expression, field, high)
+        else:
+            last = field.last if low == "*" or step is not None else first
+        if field.name == "day of week" and first > last == 0:
+            last = 7  # FRI-SUN
+        if low == "*" and high is not None:
+            raise Refused(f"{part!r} in {expression!r}: * is the whole range already.")
+        if first > last:
+            raise Refused(
+                f"{part!r} in {expression!r} goes backwards; write it as two ranges with a comma."
+            )
+        if step is not None and not 1 <= int(step) <= field.last:
+            raise Refused(f"{part!r} in {expression!r}: a step is from 1 to {field.last}.")
+        found.update(range(first, last + 1, int(step or 1)))
+    return frozenset(found)
+
+
+def _number(expression: str, field: _Field, text: str) -> int:
+    if text in field.names:
+        return field.first + field.names.index(text)
+    number = int(text) if text.isdigit() else -1
+    if not field.first <= number <= field.last:
+        known = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
+        raise Refused(
+            f"{text!r} in {expression!r} is not a {field.name}: "
+            f"that is {field.first} to {field.last}{known}."
+        )
+    return number

@@ -1,0 +1,255 @@
+"""Triggers, as rows: when they are due, what became of their slots, what is to be done outside."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from agiraph.domain.events import Event
+from agiraph.domain.ids import AgentId, NodeId, TeamId, TriggerId
+from agiraph.domain.triggers import Firing, Trigger
+from agiraph.domain.work import WorkNode
+from agiraph.store import events
+from agiraph.store.nodes import NODES
+from agiraph.store.rows import Table, from_json, to_micros
+from agiraph.store.spend import Total
+from agiraph.store.tx import Tx
+
+TRIGGERS = Table("triggers", Trigger)
+FIRINGS = Table("firings", Firing, key="trigger_id")
+ERRAND_SECONDS = 60
+"""After which somebody else does what nobody reported as done."""
+
+
+def of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
+    return TRIGGERS.select(tx, "team_id = :team_id order by created_at, id", team_id=team_id)
+
+
+def active_of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
+    where = "team_id = :team_id and status = 'active' order by id"
+    return TRIGGERS.select(tx, where, team_id=team_id)
+
+
+def active_of_agent(tx: Tx, agent_id: AgentId) -> list[Trigger]:
+    where = "agent_id = :agent_id and status = 'active' order by id"
+    return TRIGGERS.select(tx, where, agent_id=agent_id)
+
+
+def at_rest(tx: Tx, agent_id: AgentId) -> list[Trigger]:
+    """Those that are due some time after their agent's last work."""
+    where = (
+        "agent_id = :agent_id and status = 'active' and type in ('heartbeat', 'on_idle')"
+        " order by id"
+    )
+    return TRIGGERS.select(tx, where, agent_id=agent_id)
+
+
+def count_made(tx: Tx, agent_id: AgentId) -> int:
+    """How many of this agent's own making are active."""
+    row = tx.one(
+        "select count(*) from triggers where agent_id = :id and status = 'active'"
+        " and made_by = :id",
+        id=agent_id,
+    )
+    return 0 if row is None else int(row[0])
+
+
+def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[Trigger]:
+    """Active ones that should have fired by that moment, of teams that are at work."""
+    where = (
+        "status = 'active' and due_at < :since and exists (select 1 from teams t"
+        " where t.id = triggers.team_id and t.status = 'active')"
+        + ("" if team_id is None else " and team_id = :team_id")
+        + " order by due_at"
+    )
+    named = {} if team_id is None else {"team_id": team_id}
+    return TRIGGERS.select(tx, where, since=to_micros(since), **named)
+
+
+def promised(tx: Tx, agent_id: AgentId) -> list[Trigger]:
+    where = "agent_id = :agent_id and promised_to is not null order by created_at, id"
+    return TRIGGERS.select(tx, where, agent_id=agent_id)
+
+
+# ---- firings -------------------------------------------------------------------------------
+
+
+def firing(tx: Tx, trigger_id: TriggerId, slot: str) -> Firing | None:
+    found = FIRINGS.select(tx, "trigger_id = :id and slot = :slot", id=trigger_id, slot=slot)
+    return found[0] if found else None
+
+
+def firings(tx: Tx, trigger_id: TriggerId, *, limit: int = 100) -> list[Firing]:
+    """What became of its slots, the latest first."""
+    where = "trigger_id = :id order by at desc, slot desc limit :limit"
+    return FIRINGS.select(tx, where, id=trigger_id, limit=limit)
+
+
+def close_firing(tx: Tx, trigger_id: TriggerId, slot: str, *, outcome: str, reason: str) -> bool:
+    """Say what became of a callback; False if that is known already."""
+    sql = (
+        "update firings set outcome = :outcome, reason = :reason"
+        " where trigger_id = :id and slot = :slot and outcome = 'calling'"
+    )
+    return tx.run(sql, id=trigger_id, slot=slot, outcome=outcome, reason=reason) == 1
+
+
+def missed(tx: Tx, trigger_id: TriggerId) -> int:
+    """How many slots nobody was there for."""
+    row = tx.one(
+        "select coalesce(sum(count), 0) from firings where trigger_id = :id"
+        " and outcome = 'skipped' and reason = 'misfire'",
+        id=trigger_id,
+    )
+    return 0 if row is None else int(row[0])
+
+
+# ---- the work they set off -----------------------------------------------------------------
+
+
+def is_unfinished(tx: Tx, trigger_id: TriggerId) -> bool:
+    """Whether work that it set off is not over."""
+    sql = (
+        "select 1 from nodes where trigger_id = :id"
+        " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
+    )
+    return tx.one(sql, id=trigger_id) is not None
+
+
+def last_node(tx: Tx, trigger_id: TriggerId) -> WorkNode | None:
+    found = NODES.select(tx, "trigger_id = :id order by id desc limit 1", id=trigger_id)
+    return found[0] if found else None
+
+
+def led_to(tx: Tx, trigger_id: TriggerId, node_id: str) -> bool:
+    """Whether it set off this node, or something above it."""
+    sql = (
+        "with recursive above(id, parent_id, trigger_id) as ("
+        "select id, parent_id, trigger_id from nodes where id = :node"
+        " union all select n.id, n.parent_id, n.trigger_id from nodes n"
+        " join above a on n.id = a.parent_id)"
+        " select 1 from above where trigger_id = :trigger limit 1"
+    )
+    return tx.one(sql, node=node_id, trigger=trigger_id) is not None
+
+
+def ended_since(tx: Tx, agent: tuple[TeamId, AgentId], moment: datetime) -> list[WorkNode]:
+    """What others of the team ended after that moment."""
+    team_id, agent_id = agent
+    where = (
+        "team_id = :team_id and ended_at > :moment and lane = 'work'"
+        " and (assignee_id is null or assignee_id <> :agent_id) order by ended_at limit 20"
+    )
+    return NODES.select(tx, where, team_id=team_id, agent_id=agent_id, moment=to_micros(moment))
+
+
+def cost(tx: Tx, trigger_id: TriggerId) -> Total:
+    """What the work that it set off has cost, with all below it."""
+    row = tx.one(
+        "with recursive tree(id) as (select id from nodes where trigger_id = :id"
+        " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id)"
+        " select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens), 0),"
+        " coalesce(sum(usd), 0.0) from spend where node_id in (select id from tree)",
+        id=trigger_id,
+    )
+    assert row is not None
+    return Total(calls=int(row[0]), tokens=int(row[1]), usd=float(row[2]))
+
+
+# ---- events --------------------------------------------------------------------------------
+
+
+class Ear(NamedTuple):
+    """A trigger that waits for events of a team."""
+
+    team_id: TeamId
+    trigger_id: TriggerId
+    pattern: str
+    is_behind: bool
+    """Whether there are events it has not looked at."""
+
+
+def ears(tx: Tx) -> list[Ear]:
+    """Everything that waits for events, of teams that are at work."""
+    rows = tx.all(
+        "select r.team_id, r.id, r.config, r.cursor + t.number * 1099511627776 < coalesce("
+        "(select max(place) from events where place > t.number * 1099511627776"
+        " and place < (t.number + 1) * 1099511627776), 0)"
+        " from triggers r join teams t on t.id = r.team_id"
+        " where r.status = 'active' and r.type = 'on_event' and t.status = 'active' order by r.id"
+    )
+    return [Ear(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3])) for row in rows]
+
+
+def heard(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
+    """Events after its cursor whose type may match."""
+    like = pattern.replace("*", "%").replace("?", "_")
+    return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)
+
+
+# ---- timers and errands --------------------------------------------------------------------
+
+
+def drop_timer(tx: Tx, timer_id: str) -> None:
+    tx.run("delete from timers where id = :id", id=timer_id)
+
+
+class Errand(NamedTuple):
+    """A file to be looked at, or a callback to be called, for a slot of a trigger."""
+
+    id: str
+    trigger_id: TriggerId
+    slot: str
+
+
+def leave_errand(tx: Tx, errand: Errand) -> None:
+    """Something is to be done outside the database; whoever hears the alarm does it."""
+    tx.run(
+        "insert into errands (id, trigger_id, slot, created_at, taken_at)"
+        " values (:id, :trigger_id, :slot, :now, null) on conflict (id) do nothing",
+        now=to_micros(tx.now),
+        **errand._asdict(),
+    )
+    tx.alarm()
+
+
+def open_errands(tx: Tx, *, limit: int = 100) -> list[Errand]:
+    """What nobody does: never taken, or by somebody who has not been heard of since."""
+    rows = tx.all(
+        "select id, trigger_id, slot from errands where taken_at is null or taken_at <= :stale"
+        " order by created_at limit :limit",
+        stale=to_micros(tx.now - timedelta(seconds=ERRAND_SECONDS)),
+        limit=limit,
+    )
+    return [Errand(*row) for row in rows]
+
+
+def take_errand(tx: Tx, errand_id: str) -> bool:
+    """The right to do it; False if somebody else has that."""
+    sql = (
+        "update errands set taken_at = :now where id = :id"
+        " and (taken_at is null or taken_at <= :stale)"
+    )
+    stale = to_micros(tx.now - timedelta(seconds=ERRAND_SECONDS))
+    return tx.run(sql, id=errand_id, now=to_micros(tx.now), stale=stale) == 1
+
+
+def drop_errand(tx: Tx, errand_id: str) -> bool:
+    return tx.run("delete from errands where id = :id", id=errand_id) == 1
+
+
+def drop_errands(tx: Tx, trigger_id: TriggerId) -> None:
+    """A callback that was promised is still called; a look at files has lost its point."""
+    tx.run("delete from errands where id = :id", id=look_of(trigger_id).id)
+
+
+def look_of(trigger_id: TriggerId) -> Errand:
+    return Errand(f"look:{trigger_id}", trigger_id, "")
+
+
+def forget_takers(tx: Tx) -> int:
+    """Let errands be taken anew; for when nobody else can be alive."""
+    return tx.run("update errands set taken_at = null where taken_at is not null")
+
+
+def payer(tx: Tx, trigger: Trigger) -> WorkNode | None:
+    return None if trigger.payer_id is None else NODES.get(tx, NodeId(trigger.payer_id))

@@ -1,0 +1,151 @@
+"""Scheduling tools: waking oneself later, and giving one's word for a time."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.triggers import Trigger
+from agiraph.services import firing, promises, ringing, triggers
+from agiraph.store import triggers as rows
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from agiraph.tools.work import LONGEST
+
+Action = Annotated[
+    str | dict[str, Any],
+    Field(
+        description="What you are to do then, in words you will understand without this thread; or "
+        '{"type": "send_message", "to": …, "content": …}, {"type": "run_node", "node_id": …}'
+    ),
+]
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    Set an alarm for yourself. Types and their config:
+    - delayed {"delay_seconds": 1800}: once, after a while
+    - at_time {"at": "2030-05-20T09:00", "zone": "Europe/Berlin"}: once, then
+    - scheduled {"cron": "0 9 * * MON", "zone": "Europe/Berlin"}: again and again
+    - heartbeat {"interval_seconds": 1800}: so long after your last work, if there is news
+      ("when": "always" even if not; "hours": "08:00-20:00"; "watch": ["memory/x.md"])
+    - on_idle {"idle_seconds": 3600}: if nothing was done for so long
+    - on_event {"event_pattern": "node.completed", "filter": {"node_id": …}}: when that happens
+    All take "max_fires", "until", and "misfire" (once, all, skip: what becomes of times at which
+    nobody was there). One recurring trigger is better than a chain of single ones. Every waking
+    costs money: take the longest interval that will do, and cancel what is no longer needed.
+    """,
+)
+def schedule(
+    tx: Tx,
+    ctx: RunContext,
+    type: Literal["delayed", "at_time", "scheduled", "heartbeat", "on_idle", "on_event"],
+    config: dict[str, Any],
+    action: Action,
+) -> Answer:
+    """Schedule a future action of yours: at a time, again and again, or when something happens."""
+    kind, payload = _action(action)
+    made = triggers.create(
+        tx,
+        agent_id=ctx.agent.id,
+        type=type,
+        config=config,
+        action=kind,
+        payload=payload,
+        made_by=ctx.agent.id,
+        made_in=ctx.node,
+    )
+    return Done(f"Set: {_line(tx, made.trigger)}")
+
+
+def _action(
+    action: str | dict[str, Any],
+) -> tuple[Literal["wake_agent", "send_message", "run_node"], dict[str, Any]]:
+    if isinstance(action, str):
+        action = {"type": "wake_agent", "task": action}
+    kind = action.get("type", "wake_agent")
+    payload = {key: value for key, value in action.items() if key != "type"}
+    match kind:
+        case "wake_agent":
+            if not str(payload.get("task", "")).strip():
+                raise Refused("action: say what is to be done then.")
+        case "send_message" | "run_node":
+            pass
+        case _:
+            raise Refused(
+                f"action: there is no type {kind!r}; there are wake_agent, send_message, run_node."
+            )
+    if len(str(payload)) > LONGEST:
+        raise Refused(f"action: {LONGEST:,} characters is the most; put the rest into a file.")
+    return kind, payload
+
+
+@tool(effect="transaction", guidance="What will wake you, with ids, next times and costs.")
+def list_triggers(tx: Tx, ctx: RunContext) -> Answer:
+    """List your active triggers."""
+    found = rows.active_of_agent(tx, ctx.agent.id)
+    return Done("\n".join(_line(tx, trigger) for trigger in found) or "You have no triggers.")
+
+
+def _line(tx: Tx, trigger: Trigger) -> str:
+    """A trigger as its agent reads it."""
+    what = trigger.payload.get("task") or trigger.payload.get("content") or trigger.action
+    if trigger.due_at is not None:
+        due = f"next at {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+    else:
+        due = "next after you have rested" if _rests(trigger) else "when it happens"
+    if trigger.due_at is not None and trigger.due_at < tx.now - ringing.LATE:
+        due = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+    counts = f"fired {trigger.fired} times"
+    if trigger.skipped:
+        counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
+    if trigger.gated:
+        counts += f", slept on {trigger.gated} times ({trigger.gate})"
+    cost = rows.cost(tx, trigger.id)
+    spent = f", {cost.calls} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}" if cost.calls else ""
+    why = firing.described(trigger)
+    return f"{trigger.id} {trigger.type}: {why}; {due}; {counts}{spent}: {str(what)[:200]}"
+
+
+def _rests(trigger: Trigger) -> bool:
+    return trigger.type in ("heartbeat", "on_idle")
+
+
+@tool(effect="transaction", guidance="For triggers of your own that have served their purpose.")
+def cancel_trigger(
+    tx: Tx,
+    ctx: RunContext,
+    trigger_id: Annotated[str, Field(description="As list_triggers shows it")],
+) -> Answer:
+    """Cancel one of your triggers."""
+    found = triggers.find(tx, ctx.team.id, trigger_id)
+    if found.agent_id != ctx.agent.id:
+        raise Refused(f"{found.id} is not yours; whoever set it up may cancel it.")
+    if found.made_by != ctx.agent.id:
+        raise Refused(f"{found.id} was not set up by you; ask the human if it should go.")
+    if found.status not in ("active", "paused"):
+        return Done(f"{found.id} is {found.status} already: {found.ended}.")
+    triggers.cancel(tx, found.id)
+    return Done(f"Cancelled {found.id}.")
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    When you tell somebody that you will do something by a time, say it here too: you are woken
+    then and reminded of it, and whether you kept it stays on record. Promise what you can do.
+    """,
+)
+def promise(
+    tx: Tx,
+    ctx: RunContext,
+    what: Annotated[str, Field(min_length=1, max_length=LONGEST)],
+    when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")],
+    zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
+) -> Answer:
+    """Promise the human something for a time, and be woken to keep it."""
+    given = promises.give(tx, ctx.agent, ctx.node, what=what, when=when, zone=zone)
+    return Done(f"Noted as {given.trigger.id}:\n{promises.line(tx, given)}")
