@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agiraph.domain.chat import Lease, Thread
-from agiraph.domain.ids import SYSTEM, ThreadId, new_id
-from agiraph.domain.knowledge import Insight, InsightType
+from agiraph.domain.ids import SYSTEM
+from agiraph.domain.knowledge import InsightType
 from agiraph.domain.people import Agent
 from agiraph.domain.work import Budget, Queue, WorkNode
-from agiraph.services import board
+from agiraph.services import board, knowledge
 from agiraph.store import nodes, threads
-from agiraph.store.rows import Table
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -86,7 +85,7 @@ def keep(tx: Tx, lease: Lease, learned: Sequence[Learned]) -> int:
         source = looked_at[insight.work - 1] if in_range else looked_at[-1]
         if source.id not in counts:
             continue
-        _learn(
+        knowledge.learn(
             tx,
             agent,
             insight.type,
@@ -113,35 +112,4 @@ def _mark(tx: Tx, thread: Thread, *, insights: int, passed_over: bool = False) -
         agent_id=thread.agent_id,
         insights=insights,
         passed_over=passed_over,
-    )
-
-
-_INSIGHTS = Table("insights", Insight)
-
-
-def _learn(
-    tx: Tx,
-    agent: Agent,
-    type: InsightType,
-    content: str,
-    *,
-    author: str,
-    confidence: float | None,
-    source_thread_id: ThreadId,
-    held: bool,
-) -> None:
-    _INSIGHTS.insert(
-        tx,
-        Insight(
-            id=new_id("insight"),
-            team_id=agent.team_id,
-            agent_id=agent.id,
-            type=type,
-            content=content,
-            created_at=tx.now,
-            author=author,
-            confidence=confidence,
-            source_thread_id=source_thread_id,
-            status="held" if held else "active",
-        ),
     )

@@ -1,6 +1,5 @@
 """Deliveries, as rows: what waits for a channel, what is on its way, what came of it."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from agiraph.domain.deliveries import Delivery
@@ -66,12 +65,9 @@ def forget_owners(tx: Tx) -> int:
     return tx.run(f"{sql} where status = 'sending'", now=to_micros(tx.now))
 
 
-def of_messages(tx: Tx, message_ids: Sequence[MessageId]) -> list[Delivery]:
-    """How these messages fared, channel by channel."""
-    found: list[Delivery] = []
-    for message_id in message_ids:
-        found += DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
-    return found
+def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
+    """How a message fared, channel by channel."""
+    return DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
 
 
 def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:

@@ -132,3 +132,38 @@ def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     """What a team told the person unasked, newest first."""
     where = "team_id = :team_id and kind = 'briefing' order by id desc limit :limit"
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
+
+
+_TO_PERSON = (
+    f"recipient = '{HUMAN}'"
+    " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
+)
+_WAITING = (
+    "(answered_at is null and kind in ('question', 'approval') and not exists (select 1"
+    " from nodes n where n.id = messages.node_id and n.status = 'cancelled'))"
+)
+
+
+def waiting_for_person(tx: Tx, *, after: str = "", limit: int) -> list[Message]:
+    """What in the inbox somebody waits for an answer to, oldest first."""
+    where = f"{_TO_PERSON} and {_WAITING} and id > :after order by id limit :limit"
+    return MESSAGES.select(tx, where, after=after, limit=limit)
+
+
+def at_rest(tx: Tx, *, before: str = "", limit: int) -> list[Message]:
+    """What else is in the inbox, newest first."""
+    older = " and id < :before" if before else ""
+    where = f"{_TO_PERSON} and not {_WAITING}{older} order by id desc limit :limit"
+    return MESSAGES.select(tx, where, before=before, limit=limit)
+
+
+def is_waiting(tx: Tx, message_id: MessageId) -> bool:
+    sql = f"select 1 from messages where id = :id and {_WAITING}"
+    return tx.one(sql, id=message_id) is not None
+
+
+def count_unread(tx: Tx) -> int:
+    """How much of the inbox was neither read nor answered."""
+    sql = f"select count(*) from messages where {_TO_PERSON}"
+    row = tx.one(f"{sql} and seen_at is null and answered_at is null")
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,84 @@
+"""Inbox: what agents put before the person. Reading marks an item; nothing ever takes it away."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agiraph.domain.deliveries import Delivery
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.messages import INBOX, Message
+from agiraph.store import deliveries, messages
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+State = Literal["unread", "read", "answered"]
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    message: Message
+    state: State
+    needs_answer: bool
+    """Whether somebody waits for the person's word."""
+    deliveries: tuple[Delivery, ...] = ()
+    """How it fared on its way to the person's channels."""
+
+
+class Page(NamedTuple):
+    items: list[Item]
+    cursor: str | None
+    """Where the next page begins; None if this was the last."""
+
+
+def items(tx: Tx, *, after: str = "", limit: int = 100) -> Page:
+    """What needs an answer first, what has waited longest before the others; then the newest."""
+    if not 1 <= limit <= MOST:
+        raise Refused(f"A page has 1 to {MOST} items, not {limit}.")
+    part, _, last = after.partition(":")
+    if after and (part not in ("open", "rest") or not last):
+        raise Refused(f"{after!r} is no place in the inbox; take the cursor of the page before.")
+    found: list[Message] = []
+    if part != "rest":
+        found = messages.waiting_for_person(tx, after=last, limit=limit + 1)
+    waiting = {message.id for message in found}
+    if len(found) <= limit:
+        before = last if part == "rest" else ""
+        found += messages.at_rest(tx, before=before, limit=limit + 1 - len(found))
+    shown = [_item(tx, message, message.id in waiting) for message in found[:limit]]
+    if len(found) <= limit:
+        return Page(shown, None)
+    end = shown[-1]
+    return Page(shown, f"{'open' if end.needs_answer else 'rest'}:{end.message.id}")
+
+
+def item(tx: Tx, message_id: MessageId) -> Item:
+    message = _find(tx, message_id)
+    return _item(tx, message, messages.is_waiting(tx, message_id))
+
+
+def read(tx: Tx, message_id: MessageId) -> Item:
+    """The person has seen this; an item stays where it is."""
+    message = _find(tx, message_id, lock=True)
+    if message.seen_at is None:
+        messages.mark_seen(tx, [message.id])
+        tx.emit(message.team_id, "message.seen", message_ids=[message.id])
+    return item(tx, message_id)
+
+
+def unread(tx: Tx) -> int:
+    """How many items the person has neither read nor answered."""
+    return messages.count_unread(tx)
+
+
+def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
+    state: State = "answered" if message.answered_at else "read" if message.seen_at else "unread"
+    sent = tuple(deliveries.of_message(tx, message.id))
+    return Item(message=message, state=state, needs_answer=needs_answer, deliveries=sent)
+
+
+def _find(tx: Tx, message_id: MessageId, *, lock: bool = False) -> Message:
+    message = MESSAGES.find(tx, message_id, lock=lock)
+    if message is None or message.recipient != HUMAN or message.kind not in INBOX:
+        raise NotFound("inbox item", message_id, known="`agiraph inbox` lists them.")
+    return message
