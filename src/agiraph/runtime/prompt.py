@@ -1,16 +1,19 @@
 """Prompt: what an agent is told when it sits down to a node."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
+from agiraph.domain.knowledge import Insight
 from agiraph.domain.people import Agent, Team
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
-from agiraph.services import notices
+from agiraph.services import notices, recall
+from agiraph.tools import knowing
+from agiraph.tools.context import RunContext
 
 
 class Opening(NamedTuple):
@@ -21,6 +24,9 @@ class Opening(NamedTuple):
     attachments: tuple[Attachment, ...] = ()
 
 
+LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
+LOG_LIMIT = 6000
+"""How much of the end of a daily log goes into a prompt, in characters."""
 NOTES_LIMIT = 16 * 1024
 """How much of a notes file goes into a prompt; the rest can be read with a tool."""
 
@@ -31,8 +37,9 @@ def system_prompt(
     folder: TeamFolder,
     tools: Iterable[ToolSpec],
     now: datetime,
+    insights: Sequence[Insight] = (),
 ) -> str:
-    """Who the agent is, what the team wants, what it noted before, and how its tools are used."""
+    """Who the agent is, what the team wants, what it knows, and how its tools are used."""
     desk = f"agents/{agent.name}"
     tools = tuple(tools)
     role = "coordinator" if agent.role == "coordinator" else "worker"
@@ -43,16 +50,36 @@ def system_prompt(
         note(folder, f"{desk}/IDENTITY.md"),
         prompt(manner),
         f"# The team's goal\n\n{team.goal}",
-        titled("What the team remembers (MEMORY.md)", note(folder, "MEMORY.md"))
-        if role == "coordinator"
-        else "",
-        titled("Your own notes (MEMORY.md on your desk)", note(folder, f"{desk}/MEMORY.md")),
+        *_notes(folder, desk, role, now),
         titled("Your notebook", note(folder, f"{desk}/NOTEBOOK.md")),
+        titled(LEARNED, "\n".join(recall.as_lines(insights, ids=False))),
         prompt("rules") if tools else "",
         guidance(tools),
         f"Today is {now:%A, %d %B %Y} (UTC).",
     ]
     return "\n\n".join(section for section in sections if section.strip())
+
+
+async def known(ctx: RunContext) -> list[Insight]:
+    """The insights an agent sits down with; its notes are brought up to date beforehand."""
+    await knowing.refreshed(ctx)
+    return await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
+
+
+def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]:
+    """What was noted before: the coordinator reads the team's, everybody their own."""
+    at = "" if role == "coordinator" else f"{desk}/"
+    days = [f"{(now - timedelta(days=back)):%Y-%m-%d}" for back in (1, 0)]
+    team = titled("What the team remembers (MEMORY.md)", note(folder, "MEMORY.md"))
+    return [
+        team if role == "coordinator" else "",
+        titled("Your own notes (MEMORY.md on your desk)", note(folder, f"{desk}/MEMORY.md")),
+        titled("What is kept where (memory/index.md)", note(folder, f"{at}memory/index.md")),
+        *(
+            titled(f"Log (memory/{day}.md)", note(folder, f"{at}memory/{day}.md")[-LOG_LIMIT:])
+            for day in days
+        ),
+    ]
 
 
 def assignment(node: WorkNode, *, giver: str | None = None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Agent, Role
-from agiraph.tools import communication, delegation, files, scheduling, shell, team, work
+from agiraph.tools import communication, delegation, files, knowing, scheduling, shell, team, work
 from agiraph.tools.base import Tool
 
 BUILT_IN: dict[str, Tool] = {
@@ -33,6 +33,7 @@ BUILT_IN: dict[str, Tool] = {
         files.list_files,
         files.read_ref,
         shell.bash,
+        *knowing.WORK,
         scheduling.schedule,
         scheduling.list_triggers,
         scheduling.cancel_trigger,

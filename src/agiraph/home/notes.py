@@ -1,0 +1,202 @@
+"""Notes: what an agent writes down for later: MEMORY.md and the Markdown files in memory/.
+
+The coordinator's are the team's. Everybody else keeps their own, on their desk.
+"""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from agiraph.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.home.beneath import Folder
+from agiraph.home.openers import split
+from agiraph.home.scopes import Scope, Want
+
+SUMMARY, INDEX, ARCHIVE = "MEMORY.md", "index.md", "archive"
+LONGEST = 64 * 1024
+"""Bytes of one note."""
+LONGEST_SUMMARY = 16 * 1024
+"""Bytes of MEMORY.md, which goes into every prompt."""
+MOST = 1000
+DEEPEST = 3
+KEPT_DAYS = 30
+"""Daily logs older than this are put into the archive, where a search still finds them."""
+
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
+_HEADING = re.compile(r"\s*#+\s*(.+)")
+_BEGINNING = """\
+# Index
+
+What is kept where, one line for each file; it is kept up to date by itself.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    path: str
+    """As it is called in full."""
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """One agent's notes."""
+
+    scope: Scope
+
+    @property
+    def root(self) -> str:
+        """What the full path of each of them begins with."""
+        return "" if self.scope.role == "coordinator" else f"agents/{self.scope.agent}/"
+
+    def name(self, path: str) -> str:
+        """A path as a model gives it, as `MEMORY.md` or what is left of it beneath memory/."""
+        names = split(path)
+        if names[:2] == ("agents", self.scope.agent) and self.root:
+            names = names[2:]
+        if names == (SUMMARY,):
+            return SUMMARY
+        if names[:1] == ("memory",):
+            names = names[1:]
+        if not names or names[0] in ("agents", "nodes") or len(names) > DEEPEST:
+            raise OutOfScope(
+                f"{path[:200]!r} is no place for a note. Use MEMORY.md, today's log "
+                "(YYYY-MM-DD.md), or knowledge/…, experiences/…, preferences/… ending in .md."
+            )
+        if not names[-1].endswith(".md") or any(n.startswith(".") for n in names):
+            raise Refused(f"Notes are Markdown: give {path[:200]!r} a plain name that ends in .md.")
+        return "/".join(names)
+
+    def full(self, name: str) -> str:
+        """What a note is called in the team's folder."""
+        return f"{self.root}{name}" if name == SUMMARY else f"{self.root}memory/{name}"
+
+    def read(self, path: str) -> str:
+        name = self.name(path)
+        with self._opened(name, "r") as (folder, rest):
+            return folder.read(rest, limit=LONGEST).decode(errors="replace")
+
+    def check(self, path: str, content: str, *, today: date) -> None:
+        """Refuse what `write` would refuse."""
+        self._composed(self.name(path), content, today)
+
+    def write(self, path: str, content: str, *, today: date) -> Written:
+        """Put a whole note in place, or add to today's log; the index follows by itself."""
+        name = self.name(path)
+        before, after = self._composed(name, content, today)
+        if after != before:
+            with self._opened(name, "w") as (folder, rest):
+                folder.write(rest, after.encode(errors="replace"))
+        if name != SUMMARY:
+            self.update_index()
+        return Written(self.full(name), after != before)
+
+    def accept(self, path: str, content: str, *, today: date) -> Written:
+        """Write what a person confirmed later; a log entry goes into the log of today."""
+        is_log = _DAY.fullmatch(path) is not None
+        return self.write(f"{today}.md" if is_log else path, content, today=today)
+
+    def files(self) -> dict[str, str]:
+        """Every note by its name, with its text; also what a person changed by hand."""
+        found = {name: self._text(name) for name in self._names()}
+        if summary := self._text(SUMMARY):
+            found[SUMMARY] = summary
+        return {name: text for name, text in found.items() if text.strip()}
+
+    def days(self, today: date, count: int = 2) -> dict[str, str]:
+        """The logs of the last days, oldest first."""
+        names = [f"{today - timedelta(days=back)}.md" for back in reversed(range(count))]
+        return {name: text for name in names if (text := self._text(name))}
+
+    def update_index(self) -> None:
+        """One line for each file: what it is about, by its heading."""
+        lines = [
+            f"- `{name}`: {_gist(self._text(name))}"
+            for name in self._names()
+            if name != INDEX and not name.startswith(f"{ARCHIVE}/")
+        ]
+        text = _BEGINNING + "\n".join(lines) + "\n"
+        with self._opened(INDEX, "w") as (folder, rest):
+            folder.update(rest, text.encode(errors="replace"))
+
+    def archive(self, today: date) -> list[str]:
+        """Put logs into the archive that are older than a month; their names."""
+        oldest = str(today - timedelta(days=KEPT_DAYS))
+        old = [name for name in self._names() if (day := _DAY.fullmatch(name)) and day[1] < oldest]
+        if not old:
+            return []
+        with self._opened(old[0], "w") as (folder, first):
+            memory = first.removesuffix(old[0])
+            folder.sub(f"{memory}{ARCHIVE}", create=True).close()
+            for name in old:
+                folder.rename(f"{memory}{name}", f"{memory}{ARCHIVE}/{name}")
+        self.update_index()
+        return old
+
+    def _composed(self, name: str, content: str, today: date) -> tuple[str, str]:
+        """A note's text before and after; or `Refused`."""
+        text = content.strip()
+        if name == INDEX:
+            raise Refused("index.md is kept up to date by itself; write the note it should list.")
+        if name.startswith(f"{ARCHIVE}/"):
+            raise Refused("The archive is not written to; put what matters of it into a new note.")
+        if not text:
+            raise Refused("An empty note says nothing; write what is worth knowing.")
+        before = self._text(name)
+        after = self._logged(name, before, text, today) if _DAY.fullmatch(name) else f"{text}\n"
+        self._measure(name, after)
+        return before, after
+
+    def _logged(self, name: str, before: str, text: str, today: date) -> str:
+        """A daily log only grows, and only on its day."""
+        if name != f"{today}.md":
+            raise Refused(f"A daily log is written on its day; today's is {today}.md.")
+        if text in before:  # the same call once more, after a crash
+            return before
+        return f"{before.rstrip()}\n\n{text}\n" if before else f"# {today}\n\n{text}\n"
+
+    def _measure(self, name: str, text: str) -> None:
+        most = LONGEST_SUMMARY if name == SUMMARY else LONGEST
+        if (size := len(text.encode(errors="replace"))) > most:
+            advice = (
+                "keep there only what every session needs, and the rest in memory/"
+                if name == SUMMARY
+                else "divide it by subject"
+            )
+            raise Refused(f"{name} would hold {size:,} bytes, more than {most:,}: {advice}.")
+        names = self._names()
+        if name != SUMMARY and name not in names and len(names) >= MOST:
+            raise Refused(f"There are {MOST:,} notes already: put some of them together.")
+
+    def _names(self) -> list[str]:
+        """The files in memory/, sorted."""
+        try:
+            folder, rest = self.scope.resolve(f"{self.root}memory", "r")
+        except NotFound:
+            return []
+        with folder, folder.sub(rest) as memory:
+            return [e.name for e in memory.walk(limit=2 * MOST) if e.name.endswith(".md")]
+
+    def _text(self, name: str) -> str:
+        try:
+            with self._opened(name, "r") as (folder, rest):
+                return folder.read(rest, limit=LONGEST).decode(errors="replace")
+        except Refused:
+            return ""
+
+    @contextmanager
+    def _opened(self, name: str, want: Want) -> Generator[tuple[Folder, str], None, None]:
+        folder, rest = self.scope.resolve(self.full(name), want)
+        with folder:
+            yield folder, rest
+
+
+def _gist(text: str) -> str:
+    """What a note is about: its first heading, or how it begins."""
+    for line in text.splitlines():
+        if said := (heading[1] if (heading := _HEADING.match(line)) else line).strip():
+            return said[:100].replace("`", "'")
+    return "(empty)"
