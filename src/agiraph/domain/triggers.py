@@ -69,6 +69,8 @@ class Trigger:
     """The hash of what a webhook's caller must know."""
     promised_to: str | None = None
     """Whom its agent promised to do this by then."""
+    tainted_by: str | None = None
+    """Where the words of its task come from, if nobody on the team vouches for them."""
     ended_at: datetime | None = None
     ended: str | None = None
     """Why it is over."""

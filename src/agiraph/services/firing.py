@@ -7,11 +7,12 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
-from agiraph.domain.people import Agent, Team
+from agiraph.domain.people import Team
+from agiraph.domain.taint import graver
 from agiraph.domain.triggers import NOTHING_TO_DO, ONCE, Firing, Outcome, Trigger
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services import board, mail, people, spending, timing
+from agiraph.services import board, mail, people, spending, taint, timing
 from agiraph.services.notices import first_line
 from agiraph.store import nodes, triggers, waits
 from agiraph.store.nodes import NODES
@@ -31,17 +32,20 @@ def at(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def handle(tx: Tx, trigger: Trigger, slot: str, *, news: str = "") -> Firing:
+def handle(
+    tx: Tx, trigger: Trigger, slot: str, *, news: str = "", tainted_by: str | None = None
+) -> Firing:
     """Let the trigger fire in this slot, unless something stands against it; recorded either way.
 
     The caller holds the trigger's row, and has seen to it that the slot was not handled before.
+    `tainted_by` is about the news.
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
     if trigger.action == "wake_agent" and (spent := _spent(tx, trigger)):
         return skip(tx, trigger, slot, f"budget: {spent}")
     try:
-        firing = _act(tx, trigger, slot, news)
+        firing = _act(tx, trigger, slot, news, graver(trigger.tainted_by, tainted_by))
     except Refused as refusal:
         return skip(tx, trigger, slot, str(refusal))
     FIRINGS.insert(tx, firing)
@@ -128,11 +132,11 @@ def end(tx: Tx, trigger: Trigger, status: str, why: str) -> None:
     )
 
 
-def _act(tx: Tx, trigger: Trigger, slot: str, news: str) -> Firing:
+def _act(tx: Tx, trigger: Trigger, slot: str, news: str, tainted_by: str | None) -> Firing:
     node_id, outcome = None, "fired"
     match trigger.action:
         case "wake_agent":
-            node_id = _wake(tx, trigger, slot, news).id
+            node_id = _wake(tx, trigger, news, tainted_by).id
         case "run_node":
             node_id = _run(tx, trigger).id
         case "send_message":
@@ -142,6 +146,7 @@ def _act(tx: Tx, trigger: Trigger, slot: str, news: str) -> Firing:
                 sender=trigger.agent_id,
                 recipient=trigger.payload["to"],
                 text=trigger.payload["content"],
+                node_id=trigger.payer_id,
             )
         case "run_callback":
             outcome = "calling"
@@ -174,11 +179,14 @@ def _run(tx: Tx, trigger: Trigger) -> WorkNode:
     return board.hand_out(tx, node)
 
 
-def _wake(tx: Tx, trigger: Trigger, slot: str, news: str) -> WorkNode:
+def _wake(tx: Tx, trigger: Trigger, news: str, tainted_by: str | None) -> WorkNode:
     """The agent gets up: what it finds before it is a node of this trigger's."""
     team = TEAMS.get(tx, trigger.team_id)
     agent = people.return_to_work(tx, AGENTS.get(tx, trigger.agent_id))
-    title, task = _words(tx, trigger, team, agent, slot, news)
+    last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
+    title, task = _words(tx, trigger, team, news, last)
+    if last is not None:
+        tainted_by = graver(tainted_by, taint.of_nodes(tx, [last.id]))
     return board.create(
         tx,
         team_id=team.id,
@@ -189,11 +197,17 @@ def _wake(tx: Tx, trigger: Trigger, slot: str, news: str) -> WorkNode:
         assignee_id=agent.id,
         payer_id=trigger.payer_id,
         trigger_id=trigger.id,
+        tainted_by=tainted_by,
     )
 
 
+def _is_cycle(trigger: Trigger, team: Team) -> bool:
+    """Whether it is the heartbeat of a team without an end."""
+    return team.mode == "infinite" and not trigger.payload.get("task")
+
+
 def _words(
-    tx: Tx, trigger: Trigger, team: Team, agent: Agent, slot: str, news: str
+    tx: Tx, trigger: Trigger, team: Team, news: str, last: WorkNode | None
 ) -> tuple[str, str]:
     """What the work is called, and what the agent is told when it wakes."""
     task = str(trigger.payload.get("task", ""))
@@ -202,10 +216,10 @@ def _words(
         whom = board.name_of(tx, trigger.promised_to)
         words = prompt("promise").format(whom=whom, made=made, what=task)
         return f"Promise: {first_line(task)}", words
-    if not task and team.mode == "infinite":
+    if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
         words = prompt("cycle").format(
-            number=number, goal=team.goal, news=news, before=_before(tx, agent)
+            number=number, goal=team.goal, news=news, before=_before(last)
         )
         return f"Cycle {number}", words
     if not task:
@@ -216,9 +230,8 @@ def _words(
     return first_line(task), words
 
 
-def _before(tx: Tx, agent: Agent) -> str:
+def _before(last: WorkNode | None) -> str:
     """Where the agent said it stood when it last rested."""
-    last = nodes.last_of(tx, agent.id)
     said = [] if last is None else [last.checkpoint, last.result]
     return "\n\n".join(text[:KEPT] for text in said if text) or "(this is the first)"
 

@@ -1,11 +1,13 @@
 """Gate: whether there is anything to wake an agent for. It looks, and asks no model."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agiraph.domain.people import Agent
 from agiraph.domain.triggers import Trigger
-from agiraph.services import firing, notices, spending, timing
+from agiraph.domain.work import WorkNode
+from agiraph.services import firing, notices, spending, taint, timing
 from agiraph.services.timing import Heartbeat
 from agiraph.store import messages, nodes, triggers
 from agiraph.store.triggers import TRIGGERS
@@ -35,13 +37,15 @@ def beat(tx: Tx, trigger: Trigger, agent: Agent, hashes: Hashes | None = None) -
         return triggers.leave_errand(tx, triggers.look_of(trigger.id))
     if closed := _asleep(tx, trigger, form):
         return _sleep_on(tx, trigger, closed)
-    news = _news(tx, trigger, agent) + _changed(trigger, hashes)
+    ended = triggers.ended_since(tx, (agent.team_id, agent.id), _since(trigger))
+    news = _news(tx, agent, ended) + _changed(trigger, hashes)
     if not trigger.watched and hashes:
         TRIGGERS.update(tx, trigger.id, watched=hashes)  # what they are compared with from now on
     if not news and (closed := _quiet(tx, trigger, form)):
         return _sleep_on(tx, trigger, closed)
     slot = f"beat {trigger.fired + trigger.skipped + 1}"
-    done = firing.handle(tx, trigger, slot, news=_told(news))
+    tainted_by = taint.of_board(tx, ended)
+    done = firing.handle(tx, trigger, slot, news=_told(news), tainted_by=tainted_by)
     if done.outcome != "skipped" and hashes:
         TRIGGERS.update(tx, trigger.id, watched=hashes)
     return _next(tx, trigger, agent, timing.rest_seconds(form))
@@ -102,14 +106,10 @@ def _since(trigger: Trigger) -> datetime:
     return max(filter(None, (trigger.created_at, trigger.fired_at, trigger.rested_at)))
 
 
-def _news(tx: Tx, trigger: Trigger, agent: Agent) -> list[str]:
+def _news(tx: Tx, agent: Agent, ended: Sequence[WorkNode]) -> list[str]:
     unseen = messages.unseen(tx, agent.id)
     found = [f"{len(unseen)} unread messages, which follow"] if unseen else []
-    found += [
-        f"{notices.title_of(node)} ({node.id}) is {node.status}"
-        for node in triggers.ended_since(tx, (agent.team_id, agent.id), _since(trigger))
-    ]
-    return found
+    return found + [f"{notices.title_of(node)} ({node.id}) is {node.status}" for node in ended]
 
 
 def _changed(trigger: Trigger, hashes: Hashes | None) -> list[str]:

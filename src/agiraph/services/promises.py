@@ -31,6 +31,7 @@ def give(
     when: str,
     zone: str = "UTC",
     to: str = HUMAN,
+    tainted_by: str | None = None,
 ) -> Promise:
     """Promise something for a time; the agent is woken then to keep it."""
     if not what.strip():
@@ -45,6 +46,7 @@ def give(
         made_by=agent.id,
         made_in=node,
         promised_to=to,
+        tainted_by=tainted_by,
     )
     return Promise(what, to, made.trigger, "open")
 

@@ -11,7 +11,7 @@ from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, TriggerId
 from agiraph.domain.people import Agent
 from agiraph.domain.triggers import AT_REST, ActionType, Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services import firing, gate, timing
+from agiraph.services import firing, gate, spending, timing
 from agiraph.services.firing import TIMER
 from agiraph.services.mail import TEXT_LIMIT
 from agiraph.services.timing import Form
@@ -44,6 +44,7 @@ def create(
     made_by: str = HUMAN,
     made_in: WorkNode | None = None,
     promised_to: str | None = None,
+    tainted_by: str | None = None,
 ) -> Made:
     """A new trigger of an agent; if the agent makes it itself, within its limits."""
     agent = teams.lock(tx, agent_id)
@@ -81,6 +82,7 @@ def create(
         cursor=events.head(tx, team.id),
         secret=None if secret is None else hash_of(secret),
         promised_to=promised_to,
+        tainted_by=tainted_by,
     )
     TRIGGERS.insert(tx, trigger)
     if trigger.due_at is not None:
@@ -285,5 +287,5 @@ def birth(
         config=config,
         payload={"begun": node is not None},
         made_by=SYSTEM,
-        made_in=node,
+        made_in=node if node is not None and spending.envelopes(tx, node) else None,
     ).trigger

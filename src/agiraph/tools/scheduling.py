@@ -57,6 +57,7 @@ def schedule(
         payload=payload,
         made_by=ctx.agent.id,
         made_in=ctx.node,
+        tainted_by=ctx.tainted_by,
     )
     return Done(f"Set: {_line(tx, made.trigger)}")
 
@@ -147,5 +148,13 @@ def promise(
     zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
 ) -> Answer:
     """Promise the human something for a time, and be woken to keep it."""
-    given = promises.give(tx, ctx.agent, ctx.node, what=what, when=when, zone=zone)
+    given = promises.give(
+        tx,
+        ctx.agent,
+        ctx.node,
+        what=what,
+        when=when,
+        zone=zone,
+        tainted_by=ctx.tainted_by,
+    )
     return Done(f"Noted as {given.trigger.id}:\n{promises.line(tx, given)}")

@@ -13,6 +13,7 @@ alter table triggers add column cursor bigint not null default 0;
 alter table triggers add column watched text not null default '{{}}';
 alter table triggers add column secret text;
 alter table triggers add column promised_to text;
+alter table triggers add column tainted_by text;
 alter table triggers add column ended_at bigint;
 alter table triggers add column ended text;
 create index triggers_of_agent on triggers (agent_id) where status = 'active';
