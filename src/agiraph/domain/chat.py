@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from agiraph.domain import taint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Lane, Usage
 
@@ -116,6 +117,8 @@ class Transcript:
         self.cuts = 0
         self.first = 0
         """Where what is shown begins: at the newest summary, if there is one."""
+        self.tainted_by: str | None = None
+        """Where words in it came from that nobody on the team vouches for."""
         self.add(*turns)
 
     def add(self, *turns: Turn) -> None:
@@ -125,6 +128,7 @@ class Transcript:
                 self.first = len(self.turns)
                 self.wire.clear()
             self.turns.append(turn)
+            self.tainted_by = taint.graver(self.tainted_by, turn.extra.get(taint.MARK))
             self._called.update(c.id for c in turn.calls)
             if turn.ref is None:
                 continue

@@ -62,5 +62,7 @@ class Message:
     reply_id: NodeId | None = None
     """The node that answers it, if a person said it and wants an answer."""
     attachments: tuple[Attachment, ...] = ()
+    tainted_by: str | None = None
+    """Where its words came from, if nobody on the team vouches for them."""
     rating: Rating | None = None
     """What the person thought of a briefing."""

@@ -97,7 +97,9 @@ def conclude(
     endings.conclude(tx, lease, outcome)
 
 
-def start_work(tx: Tx, agent: Agent, reply_id: NodeId, task: str) -> WorkNode:
+def start_work(
+    tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, tainted_by: str | None = None
+) -> WorkNode:
     """What a person asked for becomes this agent's work."""
     asked = messages.to_answer(tx, reply_id)
     messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
@@ -110,6 +112,7 @@ def start_work(tx: Tx, agent: Agent, reply_id: NodeId, task: str) -> WorkNode:
         source="user",
         creator_id=HUMAN,
         assignee_id=agent.id,
+        tainted_by=tainted_by,
     )
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)

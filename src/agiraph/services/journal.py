@@ -10,7 +10,17 @@ from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services import conversation, endings, leases, mail, spending, stages, teams, waiting
+from agiraph.services import (
+    conversation,
+    endings,
+    leases,
+    mail,
+    spending,
+    stages,
+    taint,
+    teams,
+    waiting,
+)
 from agiraph.services.spending import Envelope
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
@@ -55,12 +65,19 @@ def begin(
     system: str,
     assignment: str,
     attachments: tuple[Attachment, ...] = (),
+    tainted_by: str | None = None,
 ) -> list[Turn]:
-    """The first two entries of a thread: what the agent is told for good, and what to do."""
+    """The first two entries of a thread: what the agent is told for good, and what to do.
+
+    `tainted_by` is about the former; of the latter the node itself tells.
+    """
     pen = _Pen(tx, lease)
+    task = taint.extra(taint.of_task(tx, nodes.NODES.get(tx, lease.node_id)))
     return [
-        pen.write(role="system", ref="system", text=system),
-        pen.write(role="user", ref="assignment", text=assignment, attachments=attachments),
+        pen.write(role="system", ref="system", text=system, extra=taint.extra(tainted_by)),
+        pen.write(
+            role="user", ref="assignment", text=assignment, attachments=attachments, extra=task
+        ),
     ]
 
 
@@ -101,7 +118,13 @@ def catch_up(
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
         turns += [
-            pen.write(role="user", ref=m.id, text=mail.as_heard(tx, m), attachments=m.attachments)
+            pen.write(
+                role="user",
+                ref=m.id,
+                text=mail.as_heard(tx, m),
+                attachments=m.attachments,
+                extra=taint.extra(m.tainted_by),
+            )
             for m in unseen
         ]
     if hold is not None:
@@ -271,8 +294,7 @@ class _Pen:
             failed=done.failed,
             text=done.text[:PREVIEW],
         )
-        failed = {"failed": True} if done.failed else None
-        return self.write(role="tool", ref=call.id, text=done.text, extra=failed)
+        return self.write(role="tool", ref=call.id, text=done.text, extra=done.about)
 
 
 def _preview(call: ToolCall) -> dict[str, Any]:

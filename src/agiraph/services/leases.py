@@ -7,6 +7,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.people import Agent
 from agiraph.domain.work import Usage, WorkNode
+from agiraph.services import taint
 from agiraph.store import spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -45,7 +46,8 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
-    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text)
+    tainted = taint.extra(taint.of_task(tx, node))
+    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text, extra=tainted)
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 

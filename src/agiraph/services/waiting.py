@@ -3,6 +3,7 @@
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services import taint
 from agiraph.store import dependencies, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import TEAMS
@@ -22,8 +23,9 @@ def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -
     Without a text the call stays open and is made when the node runs again.
     """
     settled = waits.take(tx, waiting_on)
+    tainted_by = taint.of_wait(tx, waiting_on) if settled else None
     for wait in settled:
-        _answer(tx, wait, text, failed=failed)
+        _answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
         _go_on(tx, wait)
     return len(settled)
 
@@ -66,7 +68,9 @@ def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
         )
 
 
-def _answer(tx: Tx, wait: Wait, text: str | None, *, failed: bool) -> None:
+def _answer(
+    tx: Tx, wait: Wait, text: str | None, *, failed: bool, tainted_by: str | None = None
+) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
     page = threads.page(tx, wait.thread_id)
@@ -78,7 +82,7 @@ def _answer(tx: Tx, wait: Wait, text: str | None, *, failed: bool) -> None:
             role="tool" if wait.call_id else "user",
             ref=wait.call_id or wait.waiting_on,
             text=text,
-            extra={"failed": True} if failed else None,
+            extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
         )
 
 

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from agiraph.domain import taint as sources
 from agiraph.domain.chat import Attachment, Lease, Role, Thread, ToolCall, Turn
 from agiraph.domain.errors import Fenced, StoreDamaged
-from agiraph.domain.ids import AgentId, NodeId, ThreadId
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Usage
 from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros, to_text
 from agiraph.store.tx import Row, Tx
@@ -77,6 +78,8 @@ def append(
     usage: Usage | None = None,
 ) -> tuple[Page, Turn]:
     """Write the next turn; the page as it is then, and the turn."""
+    if extra and (tainted_by := extra.get(sources.MARK)):
+        taint(tx, page.thread_id, tainted_by)
     text, seq = to_text(text), page.head + 1
     tx.run(
         _APPEND,
@@ -107,6 +110,36 @@ def append(
         usage=usage or Usage(),
     )
     return page._replace(head=seq), turn
+
+
+def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
+    """Words that nobody vouches for are in it from now on."""
+    before = tainter(tx, thread_id)
+    if (graver := sources.graver(before, tainted_by)) != before:
+        THREADS.update(tx, thread_id, tainted_by=graver)
+
+
+def tainter(tx: Tx, thread_id: ThreadId) -> str | None:
+    """Where such words in it came from."""
+    row = tx.one("select tainted_by from threads where id = :id", id=thread_id)
+    return None if row is None else row[0]
+
+
+def tainter_of_node(tx: Tx, node_id: str) -> str | None:
+    """The same, of the thread that a node is worked on in."""
+    sql = "select t.tainted_by from nodes n join threads t on t.id = n.thread_id where n.id = :id"
+    row = tx.one(sql, id=node_id)
+    return None if row is None else row[0]
+
+
+def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
+    """Every node of a team whose thread is tainted, and by what."""
+    rows = tx.all(
+        "select n.id, t.tainted_by from nodes n join threads t on t.id = n.thread_id"
+        " where t.team_id = :team and t.tainted_by is not null",
+        team=team_id,
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:

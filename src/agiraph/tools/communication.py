@@ -1,5 +1,6 @@
 """Communication tools: talking to teammates and to the person."""
 
+from functools import reduce
 from typing import Annotated
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.taint import graver
 from agiraph.services import mail, people
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
@@ -39,6 +41,7 @@ def send_message(
                 team_id=ctx.team.id,
                 sender=ctx.agent.id,
                 text=content,
+                node_id=ctx.node.id,
                 hops=ctx.node.hops + 1,
             )
             names = ", ".join(mail.name_of(tx, message.recipient) for message in sent)
@@ -82,7 +85,8 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
         tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
     for sent in messages.unheard_from(tx, ctx.agent.id):
         said.append(f"Not heard yet by {mail.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
-    return Done("\n".join(said))
+    tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)
+    return Done("\n".join(said), tainted_by=tainted_by)
 
 
 @tool(

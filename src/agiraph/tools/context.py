@@ -61,6 +61,11 @@ class RunContext:
     answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])
     """Answers that go with the next write, which comes before anything else can happen."""
 
+    @property
+    def tainted_by(self) -> str | None:
+        """Where words in this thread came from that nobody on the team vouches for."""
+        return self.transcript.tainted_by
+
     def leave(self, call: ToolCall, answer: Done) -> None:
         """Let an answer be written with whatever is written next: one commit instead of two."""
         if (kept := to_text(answer.text)) != answer.text:
@@ -75,7 +80,7 @@ class RunContext:
                 ref=call.id,
                 text=answer.text,
                 at=self.clock.now(),
-                extra={"failed": True} if answer.failed else {},
+                extra=answer.about,
             )
         )
 

@@ -11,7 +11,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.people import Agent, Specialist
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, hiring, leases, notices, people, spending, waiting
+from agiraph.services import board, hiring, leases, notices, people, spending, taint, waiting
 from agiraph.services.hiring import Hirer
 from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
@@ -143,10 +143,11 @@ def task_output(
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
-        return Done(notices.completion(node, worker=worker, text=text), failed=not done)
+        said = notices.completion(node, worker=worker, text=text)
+        return Done(said, failed=not done, tainted_by=taint.of_nodes(tx, [node.id]))
     state = _state(node, worker)
     if not blocking:
-        return Done(state)
+        return Done(state, tainted_by=taint.of_nodes(tx, [node.id]))
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
     waiting.refuse_cycle(tx, ctx.node.id, node)

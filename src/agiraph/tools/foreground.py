@@ -27,7 +27,7 @@ def start_work(
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
 ) -> Answer:
     """Put what the human wants into your work queue, in your own words."""
-    node = conversation.start_work(tx, ctx.agent, ctx.node.id, task)
+    node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, tainted_by=ctx.tainted_by)
     return Done(f"Queued as {node.id}.")
 
 

@@ -1,6 +1,7 @@
 """Team tools: the board, its stages, and who is on the team."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.domain.stages import StageContract
+from agiraph.domain.stages import Stage, StageContract
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
-from agiraph.services import board, endings, hiring, notices, people, spending, stages
+from agiraph.services import board, endings, hiring, notices, people, spending, stages, taint
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
@@ -109,10 +110,10 @@ def _paths(
 @tool(effect="transaction", polls=True)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
     """See all work of the team, how it stands, and who is on it."""
-    return Done(shown_board(tx, ctx))
+    return shown_board(tx, ctx)
 
 
-def shown_board(tx: Tx, ctx: RunContext) -> str:
+def shown_board(tx: Tx, ctx: RunContext) -> Done:
     """The board and the team, for a model to read."""
     needs = dependencies.of_team(tx, ctx.team.id)
     lines = ["Work:"]
@@ -128,7 +129,7 @@ def shown_board(tx: Tx, ctx: RunContext) -> str:
     for member in people.roster(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
-    return "\n".join(lines)
+    return Done("\n".join(lines), tainted_by=taint.of_board(tx, shown))
 
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
@@ -145,7 +146,10 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
-        parts.append(node.result.splitlines()[0][:200])
+        # Whoever only looks at the board should not have read what strangers wrote.
+        is_tainted = taint.of_nodes(tx, [node.id]) is not None
+        kept = f'its result is for task_output("{node.id}")'
+        parts.append(kept if is_tainted else node.result.splitlines()[0][:200])
     return "; ".join(parts)
 
 
@@ -292,7 +296,7 @@ def start_stage(
         ),
     )
     if stage.status != "running":
-        return Done(stages.summary(tx, stage))
+        return _told(tx, stage)
     return Pending(f"stage:{stage.id}", f"stage {name!r}")
 
 
@@ -312,5 +316,10 @@ def reconvene(
     before = stages.running(tx, ctx.node.id)
     stage = stages.reconvene(tx, ctx.lease, assessment)
     if before is not None and before.status == "running":  # its results were not told yet
-        return Done(stages.summary(tx, stage))
-    return Done(f"Stage {stage.name!r} is closed.\n{shown_board(tx, ctx)}")
+        return _told(tx, stage)
+    board = shown_board(tx, ctx)
+    return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")
+
+
+def _told(tx: Tx, stage: Stage) -> Done:
+    return Done(stages.summary(tx, stage), tainted_by=taint.of_wait(tx, f"stage:{stage.id}"))

@@ -1,0 +1,52 @@
+"""Taint: how it passes from one piece of work to the next, with what they tell each other."""
+
+from collections.abc import Iterable
+from functools import reduce
+
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, StageId
+from agiraph.domain.taint import MARK, graver
+from agiraph.domain.work import WorkNode
+from agiraph.store import dependencies, messages, stages, threads
+from agiraph.store.tx import Tx
+
+
+def of_nodes(tx: Tx, node_ids: Iterable[str]) -> str | None:
+    """What the results and files of these nodes are tainted by."""
+    return reduce(graver, (threads.tainter_of_node(tx, node_id) for node_id in node_ids), None)
+
+
+def of_task(tx: Tx, node: WorkNode) -> str | None:
+    """What a node starts with: the words of its task, and what it is to build on."""
+    named = [path.split("/")[1] for path in node.refs.values() if path.startswith("nodes/")]
+    needed = [needed.id for needed in dependencies.needs(tx, node.id)]
+    said = reduce(graver, (m.tainted_by for m in messages.of_node(tx, node.id)), None)
+    return graver(graver(node.tainted_by, said), of_nodes(tx, [*named, *needed]))
+
+
+def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> str | None:
+    """What a message is tainted by; what a person says, they vouch for."""
+    if sender in (HUMAN, SYSTEM) or node_id is None:
+        return None
+    return threads.tainter_of_node(tx, node_id)
+
+
+def of_wait(tx: Tx, waiting_on: str) -> str | None:
+    """What the answer to a wait is tainted by; a person's and a clock's are not."""
+    kind, _, identity = waiting_on.partition(":")
+    match kind:
+        case "node":
+            return of_nodes(tx, [identity])
+        case "stage":
+            return of_nodes(tx, [node.id for node in stages.nodes(tx, StageId(identity))])
+        case _:
+            return None
+
+
+def of_board(tx: Tx, shown: Iterable[WorkNode]) -> str | None:
+    """What a list of work is tainted by: by the titles that tainted work gave to others."""
+    return reduce(graver, (node.tainted_by for node in shown), None)
+
+
+def extra(tainted_by: str | None, **more: object) -> dict[str, object]:
+    """What a turn says of itself, if it is tainted."""
+    return more if tainted_by is None else {**more, MARK: tainted_by}
