@@ -1,0 +1,210 @@
+"""Briefings: unasked news reaches the person when it is worth it, new, and not at night."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, TeamId
+from agiraph.domain.messages import Message
+from agiraph.domain.people import Team
+from agiraph.services import briefings, quiet
+from agiraph.services.teams import Founded
+from agiraph.store import messages
+from agiraph.store.teams import TEAMS
+from agiraph.testing import World
+from tests.runtime.looking_back import Thinker, briefing, give
+
+RATES = briefing("Rates rose", "The central bank raised rates by 1 % today, more than expected.")
+
+
+async def begun(world: World, *verdicts: str) -> tuple[Founded, Thinker]:
+    """A team that watches something by itself, with what its coordinator will think of it."""
+    thinker = Thinker(verdict=list(verdicts))
+    world.model("ada", thinker)
+    founded = await world.found("Watch", learns=True, start=False, mode="infinite")
+    return founded, thinker
+
+
+async def work(world: World, founded: Founded, **more: str) -> None:
+    await give(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
+    await world.settle()
+
+
+async def decided(world: World, founded: Founded) -> list[tuple[bool, str]]:
+    events = await world.events(founded.team.id)
+    data = [e.data for e in events if e.type == "briefing.decided"]
+    return [(d["sent"], d["reason"].partition(":")[0]) for d in data]
+
+
+async def test_creates_inbox_item_when_llm_decides_to_brief(world: World) -> None:
+    founded, _ = await begun(world, RATES)
+    await work(world, founded)
+    [item] = await world.inbox()
+    assert (item.kind, item.title, item.sender) == (
+        "briefing", "Rates rose", founded.coordinator.id,
+    )  # fmt: skip
+    [event] = [e for e in await world.events(founded.team.id) if e.type == "briefing.decided"]
+    assert event.data["score"] == 0.9
+    assert event.data["threshold"] == 0.6
+    assert event.data["message_id"] == item.id
+
+
+async def test_does_not_create_inbox_item_when_llm_decides_not_to_brief(world: World) -> None:
+    founded, _ = await begun(world, briefing("Nothing new", "All is as it was.", score=0.59))
+    await work(world, founded)
+    assert await world.inbox() == []
+    assert await decided(world, founded) == [(False, "not worth it")]
+
+
+async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World) -> None:
+    founded, _ = await begun(world, RATES)
+    await work(world, founded)
+    [item] = await world.inbox()
+    [said] = await world.store.read(messages.conversation, founded.team.id, founded.coordinator.id)
+    assert item.title == "Rates rose"
+    assert said == item
+    assert said.text == "The central bank raised rates by 1 % today, more than expected."
+
+
+async def test_what_was_asked_for_and_delivered_is_no_news(world: World) -> None:
+    founded, thinker = await begun(world, RATES)
+    await work(world, founded, source="user", creator_id=HUMAN)
+    assert [m.kind for m in await world.inbox()] == ["result"]
+    assert thinker.questions() == ["harvest"]  # no model was asked about it
+    assert await decided(world, founded) == [(False, "already delivered")]
+
+
+async def test_what_was_not_asked_for_is_news_also_beside_what_was(world: World) -> None:
+    founded, _ = await begun(world, RATES)
+    await give(world, founded.team.id, founded.coordinator.id, source="user", creator_id=HUMAN)
+    await give(world, founded.team.id, founded.coordinator.id, "Something else")
+    await world.settle()
+    assert [m.kind for m in await world.inbox()] == ["result", "briefing"]
+
+
+async def test_the_same_news_is_not_told_twice(world: World) -> None:
+    again = briefing(
+        "Rates rose", "The central bank raised rates by 1 % today, more than expected!"
+    )
+    other = briefing("Rates fell", "Surprisingly, the bank took back its decision this evening.")
+    founded, thinker = await begun(world, RATES, again, other)
+    for task in ("One", "Two", "Three"):
+        await work(world, founded, task=task)
+    assert [m.title for m in await world.inbox()] == ["Rates rose", "Rates fell"]
+    assert await decided(world, founded) == [
+        (True, "worth it"), (False, "told before"), (True, "worth it"),
+    ]  # fmt: skip
+    asked = [turns[-1].text for name, turns, _ in thinker.asked if name == "briefing"]
+    assert ["Rates rose" in text for text in asked] == [False, True, True]
+
+
+async def test_news_without_words_is_not_told(world: World) -> None:
+    founded, _ = await begun(world, briefing("Important!", "  "))
+    await work(world, founded)
+    assert (await world.inbox(), await decided(world, founded)) == ([], [(False, "nothing said")])
+
+
+async def told(world: World) -> tuple[Founded, Message]:
+    founded, _ = await begun(world, RATES)
+    await work(world, founded)
+    [item] = await world.inbox()
+    return founded, item
+
+
+async def threshold(world: World, founded: Founded) -> float:
+    return (await world.store.read(TEAMS.get, founded.team.id)).briefing_threshold
+
+
+async def test_a_thumb_moves_the_threshold_once_and_may_be_turned(world: World) -> None:
+    founded, item = await told(world)
+    moved: list[float] = []
+    for up in (False, False, True, True, False):
+        await world.store.write(briefings.rate, item.id, up=up)
+        moved.append(await threshold(world, founded))
+    assert moved == [0.65, 0.65, 0.55, 0.55, 0.65]
+    rated = [e.data for e in await world.events(founded.team.id) if e.type == "briefing.rated"]
+    assert [(r["rating"], r["threshold"]) for r in rated] == [
+        ("down", 0.65), ("up", 0.55), ("down", 0.65),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "up", "end"), [(0.2, True, 0.2), (0.93, False, 0.95)])
+async def test_thumbs_move_the_threshold_within_bounds(
+    world: World, start: float, up: bool, end: float
+) -> None:
+    founded, item = await told(world)
+    await world.store.write(TEAMS.update, founded.team.id, briefing_threshold=start)
+    await world.store.write(briefings.rate, item.id, up=up)
+    assert await threshold(world, founded) == end
+
+
+async def test_a_thumb_down_silences_what_is_worth_no_more(world: World) -> None:
+    meagre = [briefing(f"Point {n}", f"Something {n} happened there.", 0.6) for n in (1, 2)]
+    founded, _ = await begun(world, *meagre)
+    await work(world, founded, task="One")
+    [item] = await world.inbox()
+    await world.store.write(briefings.rate, item.id, up=False)
+    await work(world, founded, task="Two")
+    assert await world.inbox() == [await world.store.read(messages.MESSAGES.get, item.id)]
+
+
+async def test_only_briefings_are_rated(world: World) -> None:
+    founded, _ = await begun(world, RATES)
+    await work(world, founded, source="user", creator_id=HUMAN)
+    [result] = await world.inbox()
+    with pytest.raises(Refused, match="is a result; only briefings are rated"):
+        await world.store.write(briefings.rate, result.id, up=True)
+    with pytest.raises(Refused, match="There is no message 'msg_0'"):
+        await world.store.write(briefings.rate, "msg_0", up=True)
+
+
+def at(hours: str, zone: str, *moment: int) -> datetime | None:
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    team = Team(
+        id=TeamId("team_1"), name="T", goal="G", created_at=made, quiet_hours=hours, quiet_zone=zone
+    )
+    return quiet.until(team, datetime(2026, *moment, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("hours", "zone", "moment", "end"),
+    [
+        ("", "UTC", (1, 5, 23, 0), None),
+        ("22:00-07:00", "UTC", (1, 5, 21, 59), None),
+        ("22:00-07:00", "UTC", (1, 5, 22, 0), (1, 6, 7, 0)),
+        ("22:00-07:00", "UTC", (1, 6, 6, 59), (1, 6, 7, 0)),
+        ("22:00-07:00", "UTC", (1, 6, 7, 0), None),
+        ("12:00-14:00", "UTC", (1, 6, 13, 0), (1, 6, 14, 0)),
+        ("12:00-14:00", "UTC", (1, 6, 14, 0), None),
+        ("22:00-07:00", "Europe/Berlin", (1, 5, 21, 30), (1, 6, 6, 0)),
+        # The nights in which clocks are changed: seven o'clock comes an hour sooner or later.
+        ("22:00-07:00", "Europe/Berlin", (3, 28, 23, 0), (3, 29, 5, 0)),
+        ("22:00-07:00", "Europe/Berlin", (10, 24, 23, 0), (10, 25, 6, 0)),
+    ],
+)
+def test_quiet_hours_end_by_the_clock_of_the_person(
+    hours: str, zone: str, moment: tuple[int, ...], end: tuple[int, ...] | None
+) -> None:
+    expected = None if end is None else datetime(2026, *end, tzinfo=UTC)
+    assert at(hours, zone, *moment) == expected
+
+
+@pytest.mark.parametrize(
+    ("hours", "zone", "problem"),
+    [
+        ("22-7", "UTC", "are written HH:MM-HH:MM"),
+        ("24:00-07:00", "UTC", "are written HH:MM-HH:MM"),
+        ("07:00-07:00", "UTC", "begin and end at once"),
+        ("22:00-07:00", "Mars/Olympus", "There is no time zone 'Mars/Olympus'"),
+        ("22:00-07:00", "../../etc/passwd", "There is no time zone"),
+        ("22:00-07:00", "", "There is no time zone ''"),
+    ],
+)
+async def test_quiet_hours_that_make_no_sense_are_refused(
+    world: World, hours: str, zone: str, problem: str
+) -> None:
+    founded, _ = await begun(world, RATES)
+    with pytest.raises(Refused, match=problem):
+        await world.store.write(quiet.keep, founded.team.id, hours, zone=zone)
+    assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""
