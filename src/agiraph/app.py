@@ -125,8 +125,8 @@ class Runtime:
 
     async def start(self, only: TeamId | None = None) -> None:
         """Begin to work off what there is; of one team only, if it is named."""
+        await self.outbox.start()  # before anybody has something to say
         await self.engine.start(only)
-        await self.outbox.start()
         await self.ticker.start()
         self._watchdog = asyncio.create_task(watch(self.store, self.clock), name="watchdog")
 

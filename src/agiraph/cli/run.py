@@ -27,6 +27,8 @@ from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
 
 TURNS = 50
+SENDING_SECONDS = 10
+"""How long channels may take at the end."""
 LINE = 64 * 1024
 """The longest line that is read at the prompt."""
 
@@ -102,6 +104,7 @@ class Run:
             keys=self._settings.keys,
             prices=self._settings.prices,
             commands=self._settings.commands,
+            channels=self._settings.channels,
             reply_model=self._settings.reply_model,
             on_delta=lambda _, words: self._progress.said(words),
         )
@@ -120,6 +123,9 @@ class Run:
         with self._progress:
             root = await self._watch(runtime, team)
         questions = await runtime.store.read(messages.open_questions, team.id)
+        with contextlib.suppress(TimeoutError):  # what is not sent by then goes out next time
+            async with asyncio.timeout(SENDING_SECONDS):
+                await runtime.outbox.idle()
         return self._close(runtime, root, questions)
 
     def _greet(self, team: Team, model: str) -> None:

@@ -40,21 +40,18 @@ class Outbox:
         self._alone = alone
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
-        self._posted = asyncio.Event()
         self._alarms = {name: asyncio.Event() for name in channels}
         self._under_way = 0
         self._rested = asyncio.Event()
 
     async def start(self) -> None:
-        if self._alone:
-            await self._store.write(rows.forget_owners)
+        wanted = {name: channel.kinds for name, channel in self._channels.items()}
+        if wanted or await self._store.read(rows.channels):
+            await self._store.write(deliveries.open_channels, wanted, alone=self._alone)
         self._store.subscribe(self._notice)
         self._tasks = [
-            asyncio.create_task(self._address(), name="outbox"),
-            *(
-                asyncio.create_task(self._serve(name, channel), name=f"channel {name}")
-                for name, channel in self._channels.items()
-            ),
+            asyncio.create_task(self._serve(name, channel), name=f"channel {name}")
+            for name, channel in self._channels.items()
         ]
 
     async def stop(self) -> None:
@@ -64,7 +61,7 @@ class Outbox:
 
     async def idle(self) -> None:
         """Return when nothing can be sent now: all is sent, or waits for its time."""
-        while True:
+        while self._channels:
             self._rested.clear()
             if not self._under_way and not await self._store.read(_has_due, list(self._channels)):
                 return
@@ -72,26 +69,8 @@ class Outbox:
 
     def _notice(self, aftermath: Aftermath) -> None:
         if aftermath.alarm:
-            self._wake()
-
-    def _wake(self) -> None:
-        for event in (self._posted, *self._alarms.values()):
-            event.set()
-
-    async def _address(self) -> None:
-        """Choose the channels of what was written; of what a former process left, too."""
-        wanted = {name: channel.kinds for name, channel in self._channels.items()}
-        while True:
-            self._posted.clear()
-            again = None
-            try:
-                if await self._store.read(rows.has_posted):
-                    await self._store.write(deliveries.address, wanted)
-                    self._wake()
-                    continue
-            except StoreUnavailable as error:
-                again = self._later(error)
-            await self._rest(self._posted, again)
+            for alarm in self._alarms.values():
+                alarm.set()
 
     async def _serve(self, name: str, channel: Channel) -> None:
         """Send what is due, then sleep until something is."""
@@ -155,7 +134,5 @@ class Outbox:
 
 
 def _has_due(tx: Tx, channels: list[str]) -> bool:
-    if rows.has_posted(tx):
-        return True
     dues = (rows.next_due(tx, channel) for channel in channels)
     return any(due is not None and due <= tx.now for due in dues)

@@ -17,7 +17,6 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
-BATCH = 100
 CLAIMED = timedelta(minutes=2)
 """How long somebody may take to send before they count as dead."""
 FIRST_PAUSE = timedelta(seconds=10)
@@ -30,29 +29,38 @@ Wanted = Mapping[str, frozenset[MessageKind]]
 """Which kinds of messages go through which channel."""
 
 
+def open_channels(tx: Tx, wanted: Wanted, *, alone: bool) -> None:
+    """From now on messages go through these channels. A new one does not get all that ever was.
+
+    Whoever is alone decides which there are; where there may be others, theirs stay open.
+    """
+    deliveries.add_channels(tx, wanted)
+    if not alone:
+        return
+    deliveries.forget_owners(tx)  # whoever was sending is dead
+    for channel in deliveries.channels(tx):
+        if channel not in wanted:
+            deliveries.drop_channel(tx, channel)
+            for delivery in deliveries.under_way(tx, channel):
+                _give_up(tx, delivery, error="There is no such channel any more.")
+
+
 def queue(tx: Tx, message: Message) -> None:
     """A message for the person's inbox is also for their channels, in the same transaction."""
-    if message.recipient == HUMAN and message.kind in INBOX:
-        deliveries.post(tx, message.id)
-        tx.alarm()
-
-
-def address(tx: Tx, wanted: Wanted) -> int:
-    """Choose the channels of what was posted; how many messages there were."""
-    posted = deliveries.take_posted(tx, limit=BATCH)
-    for message in posted:
-        for channel, kinds in wanted.items():
-            if message.kind in kinds:
-                delivery = Delivery(
-                    id=new_id("delivery"),
-                    team_id=message.team_id,
-                    message_id=message.id,
-                    channel=channel,
-                    created_at=tx.now,
-                    due_at=_first_due(tx, message),
-                )
-                DELIVERIES.insert(tx, delivery)
-    return len(posted)
+    if message.recipient != HUMAN or message.kind not in INBOX:
+        return
+    for channel, kinds in deliveries.channels(tx).items():
+        if message.kind in kinds:
+            delivery = Delivery(
+                id=new_id("delivery"),
+                team_id=message.team_id,
+                message_id=message.id,
+                channel=channel,
+                created_at=tx.now,
+                due_at=_first_due(tx, message),
+            )
+            DELIVERIES.insert(tx, delivery)
+            tx.alarm()
 
 
 def _first_due(tx: Tx, message: Message) -> datetime:
@@ -100,22 +108,25 @@ def put_off(tx: Tx, claimed: Delivery, *, error: str, pause: float | None = None
         return
     error = error[:LONGEST_ERROR]
     if claimed.tries >= MOST_TRIES:
-        DELIVERIES.update(tx, claimed.id, status="failed", owner=None, error=error)
-        tx.emit(
-            claimed.team_id,
-            "delivery.failed",
-            delivery_id=claimed.id,
-            message_id=claimed.message_id,
-            channel=claimed.channel,
-            tries=claimed.tries,
-            error=error,
-        )
-        return
+        return _give_up(tx, claimed, error=error)
     wished = timedelta(seconds=pause or 0.0)
     grown = max(FIRST_PAUSE * 3 ** (claimed.tries - 1), wished)
     due = tx.now + min(grown, LONGEST_PAUSE)
     DELIVERIES.update(tx, claimed.id, status="queued", owner=None, error=error, due_at=due)
-    tx.alarm()
+    return tx.alarm()
+
+
+def _give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
+    DELIVERIES.update(tx, delivery.id, status="failed", owner=None, error=error)
+    tx.emit(
+        delivery.team_id,
+        "delivery.failed",
+        delivery_id=delivery.id,
+        message_id=delivery.message_id,
+        channel=delivery.channel,
+        tries=delivery.tries,
+        error=error,
+    )
 
 
 def _mine(tx: Tx, claimed: Delivery) -> Delivery | None:
@@ -130,6 +141,8 @@ def redeliver(tx: Tx, delivery_id: str) -> Delivery:
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
         raise Refused(f"{delivery_id} is {delivery.status} and goes out by itself.")
+    if delivery.channel not in deliveries.channels(tx):
+        raise Refused(f"There is no channel {delivery.channel!r} any more; set it up first.")
     DELIVERIES.update(tx, delivery_id, status="queued", tries=0, error=None, due_at=tx.now)
     tx.alarm()
     return DELIVERIES.get(tx, delivery_id)

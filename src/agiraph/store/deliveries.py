@@ -1,35 +1,39 @@
 """Deliveries, as rows: what waits for a channel, what is on its way, what came of it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Message
-from agiraph.store.messages import MESSAGES
-from agiraph.store.rows import Table, from_micros, to_micros
+from agiraph.domain.messages import MessageKind
+from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Tx
 
 DELIVERIES = Table("deliveries", Delivery)
 
 
-def post(tx: Tx, message_id: MessageId) -> None:
-    """Leave a message for whoever knows the channels."""
-    tx.run("insert into outbox (message_id) values (:id)", id=message_id)
+def channels(tx: Tx) -> dict[str, frozenset[MessageKind]]:
+    """The channels there are, and what goes through each."""
+    rows = tx.all("select name, kinds from channels order by name")
+    return {name: frozenset(from_json(kinds)) for name, kinds in rows}
 
 
-def has_posted(tx: Tx) -> bool:
-    return tx.one("select 1 from outbox limit 1") is not None
+def add_channels(tx: Tx, wanted: Mapping[str, frozenset[MessageKind]]) -> None:
+    for name, kinds in wanted.items():
+        sql = (
+            "insert into channels (name, kinds) values (:name, :kinds)"
+            " on conflict (name) do update set kinds = excluded.kinds"
+        )
+        tx.run(sql, name=name, kinds=to_json(sorted(kinds)))
 
 
-def take_posted(tx: Tx, *, limit: int) -> list[Message]:
-    """Messages that no channel was chosen for, oldest first, and theirs alone to choose now."""
-    rows = tx.all("select message_id from outbox order by message_id limit :limit", limit=limit)
-    taken = [
-        row[0]
-        for row in rows
-        if tx.run("delete from outbox where message_id = :id", id=row[0]) == 1
-    ]
-    return [MESSAGES.get(tx, message_id) for message_id in taken]
+def drop_channel(tx: Tx, name: str) -> None:
+    tx.run("delete from channels where name = :name", name=name)
+
+
+def under_way(tx: Tx, channel: str) -> list[Delivery]:
+    where = "channel = :channel and status in ('queued', 'sending') order by id"
+    return DELIVERIES.select(tx, where, channel=channel)
 
 
 def next_due(tx: Tx, channel: str) -> datetime | None:

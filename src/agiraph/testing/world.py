@@ -126,6 +126,7 @@ class World:
     async def settle(self) -> None:
         """Let everything run that can run."""
         await self.runtime.engine.idle()
+        await self.runtime.outbox.idle()
         await self.runtime.ticker.idle()  # what it heard of may set somebody to work
         await self.runtime.engine.idle()
 

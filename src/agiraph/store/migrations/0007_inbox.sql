@@ -13,9 +13,10 @@ create index messages_in_inbox on messages (recipient, id)
     where kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result');
 create index messages_briefed on messages (team_id, id) where kind = 'briefing';
 
--- Messages that no channel has been chosen for yet. Gone once that is done.
-create table outbox (
-    message_id text primary key references messages (id)
+-- Where messages for the person go besides their inbox, as the running processes are set up.
+create table channels (
+    name text primary key,
+    kinds text not null
 );
 
 -- One message on its way through one channel; what became of the work is not its business.
