@@ -16,6 +16,7 @@ async def test_a_team_is_founded_worked_and_read_back(served: Served) -> None:
 
 
 async def test_a_request_sent_again_with_its_key_founds_nothing_twice(served: Served) -> None:
+    served.world.script("ada")
     body = {"goal": "Count", "start": False}
     first = await served.ask("POST", "/teams", body, Idempotency_Key="k1")
     again = await served.ask("POST", "/teams", body, Idempotency_Key="k1")

@@ -6,10 +6,21 @@ from starlette.types import ASGIApp
 
 from agiraph.api import problems
 from agiraph.api.deps import Api
+from agiraph.api.etags import Etags
 from agiraph.api.gate import Gate
-from agiraph.api.routes import events, health, teams
+from agiraph.api.routes import access, agents, board, costs, events, files, health, metrics, teams
 
-ROUTERS = (teams.router, events.router, health.router)
+ROUTERS = (
+    teams.router,
+    agents.router,
+    board.router,
+    costs.router,
+    files.router,
+    events.router,
+    access.router,
+    health.router,
+    metrics.router,
+)
 
 
 def routes(api: Api | None = None) -> FastAPI:
@@ -26,6 +37,7 @@ def routes(api: Api | None = None) -> FastAPI:
     )
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
+    app.include_router(access.signin)
     problems.install(app)
     app.state.api = api
     return app
@@ -38,4 +50,4 @@ def _operation_id(route: APIRoute) -> str:
 def build(api: Api) -> ASGIApp:
     """The whole application; whatever is committed here is told to whoever watches."""
     api.store.subscribe(api.hub.notice)
-    return Gate(routes(api), api.door)
+    return Gate(Etags(routes(api)), api.door)

@@ -97,16 +97,51 @@ def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
 
 
-def lately(tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int) -> list[Message]:
-    """The end of that conversation."""
-    where = f"{_BETWEEN} order by id desc limit :limit"
-    found = MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN, limit=limit)
+def lately(
+    tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int, before: str = ""
+) -> list[Message]:
+    """The end of that conversation, or of what was said before a message."""
+    where = f"{_BETWEEN} and id < :before order by id desc limit :limit"
+    found = MESSAGES.select(
+        tx,
+        where,
+        team_id=team_id,
+        agent=agent_id,
+        human=HUMAN,
+        limit=limit,
+        before=before or "~",
+    )
     return found[::-1]
 
 
 def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
     """What this reply is to, oldest first."""
     return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
+
+
+def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, seq: int) -> int:
+    """The person has read what this agent told them, up to that place; how many that were."""
+    return tx.run(
+        "update messages set seen_at = :now where team_id = :team_id and sender = :agent"
+        " and recipient = :human and seq <= :seq and seen_at is null",
+        now=to_micros(tx.now),
+        team_id=team_id,
+        agent=agent_id,
+        human=HUMAN,
+        seq=seq,
+    )
+
+
+def unread_from(tx: Tx, team_id: TeamId, *, sender: str = "") -> int:
+    """What the person has not read yet: of one team, or of one agent."""
+    row = tx.one(
+        "select count(*) from messages where recipient = :human and seen_at is null"
+        " and team_id = :team_id and (sender = :sender or :sender = '')",
+        human=HUMAN,
+        team_id=team_id,
+        sender=sender,
+    )
+    return 0 if row is None else int(row[0])
 
 
 def was_told(tx: Tx, node_id: NodeId) -> bool:

@@ -69,6 +69,13 @@ def any_open_beside(tx: Tx, root: WorkNode) -> bool:
     return tx.one(sql, root=root.id, team_id=root.team_id) is not None
 
 
+def count_running(tx: Tx, team_id: TeamId) -> int:
+    """How many pieces of a team's work run now."""
+    sql = "select count(*) from nodes where team_id = :id and lane = 'work' and status = 'running'"
+    row = tx.one(sql, id=team_id)
+    return 0 if row is None else int(row[0])
+
+
 def count_open(tx: Tx, team_id: TeamId) -> int:
     return _count(tx, "team_id = :id and lane = 'work'", team_id)
 
@@ -186,6 +193,11 @@ def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> lis
     """The work of a team, in the order it was made."""
     where = "team_id = :team_id and lane = 'work' and id > :after order by id limit :limit"
     return NODES.select(tx, where, team_id=team_id, after=after, limit=limit)
+
+
+def everything(tx: Tx, team_id: TeamId) -> list[WorkNode]:
+    """All nodes of a team, of every lane."""
+    return NODES.select(tx, "team_id = :team_id order by id", team_id=team_id)
 
 
 def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:

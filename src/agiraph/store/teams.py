@@ -19,6 +19,11 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
     return AGENTS.select(tx, where, team_id=team_id)
 
 
+def everyone(tx: Tx, team_id: TeamId) -> list[Agent]:
+    """The same, and those who have left."""
+    return AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
+
+
 def count(tx: Tx, team_id: TeamId) -> int:
     """How many are on a team now."""
     row = tx.one(

@@ -1,0 +1,62 @@
+"""ETags: whoever polls is told "nothing new" instead of everything again."""
+
+import hashlib
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST = 4 * 2**20
+"""Larger answers are sent as they come."""
+
+
+class Etags:
+    """Marks what GET returns as JSON by its hash, and answers 304 to whoever has that."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            return await self._app(scope, receive, send)
+        known = next((v.decode() for n, v in scope["headers"] if n == b"if-none-match"), "")
+        start: Message | None = None
+        body = b""
+
+        async def held(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_json(message):
+                start = message
+                return
+            if start is None:
+                return await send(message)
+            body += message.get("body", b"")
+            if message.get("more_body") and len(body) < LARGEST:
+                return
+            begun, start = start, None
+            if message.get("more_body"):
+                await send(begun)
+            else:
+                await _tagged(begun, body, known, send)
+                return
+            await send({**message, "body": body})
+
+        await self._app(scope, receive, held)
+
+
+def _is_json(start: Message) -> bool:
+    kind = dict(start["headers"]).get(b"content-type", b"")
+    return start["status"] == 200 and kind.startswith(b"application/json")
+
+
+async def _tagged(start: Message, body: bytes, known: str, send: Send) -> None:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = MutableHeaders(raw=list(start["headers"]))
+    headers["ETag"] = tag
+    headers["Cache-Control"] = "no-cache"
+    if tag in (part.strip().removeprefix("W/") for part in known.split(",")):
+        del headers["content-length"]
+        await send({"type": "http.response.start", "status": 304, "headers": headers.raw})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    await send({**start, "headers": headers.raw})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,91 @@
+"""Access: signing in, tokens, and the audit of what was done with them."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import After, Limit, TheApi
+from agiraph.api.gate import COOKIE
+from agiraph.api.problems import documented
+from agiraph.domain.access import Deed, Pass, PassKind, Scope
+from agiraph.services import access
+from agiraph.store import access as rows
+
+router = APIRouter(tags=["access"])
+signin = APIRouter(include_in_schema=False)
+
+
+class NewToken(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
+    scope: Scope = "read"
+    days: int | None = Field(default=None, ge=1, le=3650, description="How long it is good for.")
+
+
+class TokenView(BaseModel):
+    id: str
+    kind: PassKind
+    name: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class IssuedToken(TokenView):
+    secret: str = Field(description="Shown this once and kept nowhere.")
+
+
+def _view(granted: Pass) -> dict[str, object]:
+    return {name: getattr(granted, name) for name in TokenView.model_fields}
+
+
+@router.post("/tokens", status_code=201, responses=documented())
+async def create_token(body: NewToken, api: TheApi) -> IssuedToken:
+    """A token for a program, as far as its scope goes."""
+    life = None if body.days is None else timedelta(days=body.days)
+    issued = await api.store.write(
+        access.issue, kind="token", name=body.name, scope=body.scope, life=life
+    )
+    return IssuedToken.model_validate({**_view(issued.granted), "secret": issued.secret})
+
+
+@router.get("/tokens", responses=documented())
+async def list_tokens(api: TheApi) -> list[TokenView]:
+    """Every token and session that opens something now."""
+    return [
+        TokenView.model_validate(_view(granted)) for granted in await api.store.read(rows.in_force)
+    ]
+
+
+@router.delete("/tokens/{token}", status_code=204, responses=documented(404))
+async def revoke_token(token: str, api: TheApi) -> Response:
+    """Take a token back; open lines of its bearer are closed within seconds."""
+    await api.store.write(access.revoke, token)
+    return Response(status_code=204)
+
+
+@router.get("/audit", responses=documented())
+async def read_audit(api: TheApi, after: After = "", limit: Limit = 100) -> list[Deed]:
+    """Who changed what, oldest first."""
+    return await api.store.read(rows.audit, after=after, limit=limit)
+
+
+@signin.get("/signin")
+async def sign_in(api: TheApi, code: Annotated[str, Query(max_length=200)]) -> Response:
+    """Trade a link, good once, for a session cookie."""
+    issued = await api.store.write(access.redeem, code)
+    response = RedirectResponse("/", status_code=303)
+    response.set_cookie(
+        COOKIE,
+        issued.secret,
+        max_age=int(access.SESSION_LIFE.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        path="/",
+    )
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response

@@ -1,0 +1,194 @@
+"""Agents: who is on a team, and talking to them."""
+
+import base64
+import binascii
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from agiraph.api.deps import After, Limit, Once, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import (
+    AgentView,
+    MessageView,
+    ThreadView,
+    TurnView,
+    agent_view,
+    message_view,
+    thread_view,
+    turn_view,
+)
+from agiraph.domain.chat import Attachment
+from agiraph.domain.ids import HUMAN, AgentId, ThreadId
+from agiraph.domain.people import Agent
+from agiraph.services import conversation, mail, people
+from agiraph.store import messages, teams, threads
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["agents"])
+
+MOST_ATTACHMENTS = 10
+
+
+class AttachmentBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200)
+    media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
+    data: str = Field(description="Base64.", max_length=14_000_000)
+
+    @field_validator("data")
+    @classmethod
+    def _is_base64(cls, data: str) -> str:
+        try:
+            base64.b64decode(data, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"is not base64: {error}") from error
+        return data
+
+
+class Words(BaseModel):
+    """What a person says to an agent."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"message": "Also include pricing, please."}}
+    )
+
+    message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
+    mode: Literal["send", "nudge"] = Field(
+        default="send", description="A nudge wants no answer and goes to the running work."
+    )
+    client_id: str | None = Field(
+        default=None, min_length=1, max_length=200, description="The same again: the same answer."
+    )
+    attachments: list[AttachmentBody] = Field(
+        default_factory=list[AttachmentBody], max_length=MOST_ATTACHMENTS
+    )
+
+
+class Announcement(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
+
+
+class ReadUpTo(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    seq: int = Field(ge=0, le=2**62, description="The place of the last message that was read.")
+
+
+def _find(tx: Tx, agent: str) -> Agent:
+    return teams.AGENTS.get(tx, agent)
+
+
+@router.get("/teams/{team}/agents", responses=documented(404))
+async def list_agents(
+    team: str,
+    api: TheApi,
+    all: Annotated[bool, Query(description="Also those who have left.")] = False,
+) -> list[AgentView]:
+    """Everyone on a team, coordinator first."""
+
+    def look(tx: Tx) -> list[AgentView]:
+        roster = people.roster(tx, teams.find(tx, team).id, all=all)
+        return [agent_view(tx, member) for member in roster]
+
+    return await api.store.read(look)
+
+
+@router.get("/agents/{agent}", responses=documented(404))
+async def get_agent(agent: str, api: TheApi) -> AgentView:
+    """One agent, and what it is doing now."""
+    return await api.store.read(lambda tx: agent_view(tx, people.member(tx, _find(tx, agent))))
+
+
+@router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
+async def send(agent: str, body: Words, api: TheApi, once: Once) -> MessageView:
+    """Say something to an agent. It is stored when this returns, and answered in the background."""
+
+    def say(tx: Tx) -> MessageView:
+        said = conversation.say(
+            tx,
+            AgentId(_find(tx, agent).id),
+            body.message,
+            client_id=body.client_id,
+            nudge=body.mode == "nudge",
+            attachments=tuple(Attachment(**a.model_dump()) for a in body.attachments),
+        )
+        return message_view(tx, said)
+
+    return await once(say, status=202)  # pyright: ignore[reportReturnType]
+
+
+@router.put("/agents/{agent}/read", status_code=204, responses=documented(404))
+async def read_up_to(agent: str, body: ReadUpTo, api: TheApi) -> Response:
+    """How far the person has read what this agent told them; the larger place stands."""
+
+    def read(tx: Tx) -> None:
+        found = _find(tx, agent)
+        messages.read_up_to(tx, found.team_id, found.id, body.seq)
+
+    await api.store.write(read)
+    return Response(status_code=204)
+
+
+@router.post("/teams/{team}/broadcast", status_code=202, responses=documented(404, 409))
+async def broadcast(team: str, body: Announcement, api: TheApi, once: Once) -> list[MessageView]:
+    """Say something to everyone on the team."""
+
+    def tell(tx: Tx) -> list[MessageView]:
+        found = teams.find(tx, team)
+        sent = mail.broadcast(tx, team_id=found.id, sender=HUMAN, text=body.message)
+        return [message_view(tx, message) for message in sent]
+
+    return await once(tell, status=202)  # pyright: ignore[reportReturnType]
+
+
+@router.get("/agents/{agent}/conversation", responses=documented(404))
+async def get_conversation(
+    agent: str,
+    api: TheApi,
+    before: Annotated[str, Query(description="The first id of the page after.")] = "",
+    limit: Limit = 100,
+) -> list[MessageView]:
+    """What the person and this agent said to each other, oldest first: the newest page, or the
+    one before an id. Never what is in its threads."""
+
+    def look(tx: Tx) -> list[MessageView]:
+        found = _find(tx, agent)
+        said = messages.lately(tx, found.team_id, found.id, limit=limit, before=before)
+        return [message_view(tx, message) for message in said]
+
+    return await api.store.read(look)
+
+
+@router.get("/agents/{agent}/threads", responses=documented(404))
+async def list_threads(
+    agent: str, api: TheApi, after: After = "", limit: Limit = 100
+) -> list[ThreadView]:
+    """The threads an agent worked, answered and looked back in, oldest first."""
+
+    def look(tx: Tx) -> list[ThreadView]:
+        found = threads.of_agent(tx, _find(tx, agent).id)
+        return [thread_view(t) for t in found if t.id > after][:limit]
+
+    return await api.store.read(look)
+
+
+@router.get("/threads/{thread}", responses=documented(404))
+async def get_thread(
+    thread: str,
+    api: TheApi,
+    after: Annotated[int, Query(ge=0, description="The last turn you have.")] = 0,
+    limit: Limit = 200,
+) -> list[TurnView]:
+    """The turns of a thread, for those who look behind the curtain."""
+
+    def look(tx: Tx) -> list[TurnView]:
+        found = threads.THREADS.get(tx, thread)
+        rows = threads.turns(tx, ThreadId(found.id), after=after, limit=limit)
+        return [turn_view(turn) for turn in rows if turn.role != "intent"]
+
+    return await api.store.read(look)

@@ -1,0 +1,100 @@
+"""Board: a team's work as it grows, its stages, and one piece of it from close by."""
+
+import asyncio
+
+from fastapi import APIRouter, Response
+
+from agiraph.api.deps import After, Api, Limit, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import (
+    FileView,
+    NodeDetail,
+    NodeView,
+    StageView,
+    node_view,
+    stage_view,
+)
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import WorkNode
+from agiraph.services import endings
+from agiraph.store import nodes, stages, teams
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["board"])
+
+FILES_SHOWN = 500
+
+
+@router.get("/teams/{team}/board", responses=documented(404))
+async def get_board(
+    team: str, api: TheApi, after: After = "", limit: Limit = 500
+) -> list[NodeView]:
+    """Every piece of work of a team, in the order it was made."""
+
+    def look(tx: Tx) -> list[NodeView]:
+        found = teams.find(tx, team)
+        return [node_view(tx, n) for n in nodes.board(tx, found.id, after=after, limit=limit)]
+
+    return await api.store.read(look)
+
+
+@router.get("/teams/{team}/stages", responses=documented(404))
+async def list_stages(team: str, api: TheApi) -> list[StageView]:
+    """What is, or was, waited for together."""
+
+    def look(tx: Tx) -> list[StageView]:
+        found = teams.find(tx, team)
+        return [stage_view(tx, stage) for stage in stages.of_team(tx, found.id)]
+
+    return await api.store.read(look)
+
+
+@router.get("/nodes/{node}", responses=documented(404))
+async def get_node(node: str, api: TheApi) -> NodeDetail:
+    """One piece of work: what was asked, what it needs, its files, tries and cost."""
+
+    def look(tx: Tx) -> tuple[WorkNode, NodeView, list[str]]:
+        found = NODES.get(tx, node)
+        return found, node_view(tx, found), [c.id for c in nodes.children(tx, found.id)]
+
+    found, view, children = await api.store.read(look)
+    return NodeDetail(
+        **view.model_dump(),
+        refs=found.refs,
+        acceptance=list(found.acceptance),
+        if_unmet=found.if_unmet,
+        budget=found.budget,
+        manifest=found.manifest,
+        files=await asyncio.to_thread(_files, api, found),
+        children=children,
+        started=found.attempt,
+    )
+
+
+def _files(api: Api, node: WorkNode) -> list[FileView]:
+    """What lies in a node's folder, as far as a list goes."""
+    with api.home.team(node.team_id).folder as folder:
+        home = f"nodes/{node.id}"
+        try:
+            found = folder.sub(home).walk(limit=FILES_SHOWN)
+        except Refused:
+            return []
+        return [
+            FileView(path=f"{home}/{e.name}", kind=e.kind, size=e.size, modified=e.modified)
+            for e in found
+        ]
+
+
+@router.post("/nodes/{node}/cancel", status_code=204, responses=documented(404, 409))
+async def cancel_node(node: str, api: TheApi) -> Response:
+    """End a piece of work and everything below it."""
+    await api.store.write(lambda tx: endings.cancel(tx, NodeId(NODES.get(tx, node).id)))
+    return Response(status_code=204)
+
+
+@router.post("/nodes/{node}/retry", responses=documented(404, 409))
+async def retry_node(node: str, api: TheApi) -> NodeView:
+    """Give a failed piece of work another try; its thread goes on where it ended."""
+    return await api.store.write(lambda tx: node_view(tx, endings.retry(tx, NodeId(node))))

@@ -1,0 +1,125 @@
+"""Metrics: how much there is of everything, in the text form Prometheus reads."""
+
+import resource
+from typing import NamedTuple
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from agiraph.api.deps import TheApi
+from agiraph.store import stock
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["health"])
+
+
+class Metric(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    samples: list[tuple[dict[str, str], float]]
+
+    def lines(self) -> list[str]:
+        said = [f"# HELP {self.name} {self.help}", f"# TYPE {self.name} {self.kind}"]
+        for labels, value in self.samples:
+            inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            said.append(f"{self.name}{f'{{{inner}}}' if inner else ''} {value:g}")
+        return said
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(api: TheApi) -> str:
+    """Counts of teams, work, messages, money and watchers."""
+    counted = await api.store.read(_counted)
+    hub = api.hub
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    own = [
+        Metric("agiraph_watchers", "gauge", "WebSockets open now.", [({}, len(hub.watchers))]),
+        Metric(
+            "agiraph_watchers_lost_total",
+            "counter",
+            "WebSockets closed because they fell behind.",
+            [({}, hub.lost)],
+        ),
+        Metric(
+            "agiraph_watcher_backlog",
+            "gauge",
+            "Frames waiting for the slowest watcher.",
+            [({}, max((len(w.frames) for w in hub.watchers), default=0))],
+        ),
+        Metric(
+            "agiraph_events_told_total",
+            "counter",
+            "Events published to watchers by this process.",
+            [({}, hub.told)],
+        ),
+        Metric(
+            "process_cpu_seconds_total",
+            "counter",
+            "CPU time of this process.",
+            [({}, usage.ru_utime + usage.ru_stime)],
+        ),
+        Metric(
+            "process_max_resident_bytes",
+            "gauge",
+            "The most memory this process has had.",
+            [({}, usage.ru_maxrss * 1024)],
+        ),
+    ]
+    return "\n".join(line for metric in [*counted, *own] for line in metric.lines()) + "\n"
+
+
+def _counted(tx: Tx) -> list[Metric]:
+    spent = stock.spent(tx)
+    return [
+        Metric(
+            "agiraph_teams",
+            "gauge",
+            "Teams by status.",
+            [({"status": status}, count) for status, count in stock.teams(tx)],
+        ),
+        Metric(
+            "agiraph_nodes",
+            "gauge",
+            "Pieces of work by lane and status.",
+            [({"lane": lane, "status": s}, count) for lane, s, count in stock.nodes(tx)],
+        ),
+        Metric(
+            "agiraph_questions_open",
+            "gauge",
+            "Questions and approvals that wait for a person.",
+            [({}, stock.open_questions(tx))],
+        ),
+        Metric(
+            "agiraph_model_calls_total",
+            "counter",
+            "Calls to models by model and purpose.",
+            [({"model": r.model, "purpose": r.purpose}, r.calls) for r in spent],
+        ),
+        Metric(
+            "agiraph_tokens_total",
+            "counter",
+            "Tokens by model and direction.",
+            [
+                ({"model": r.model, "purpose": r.purpose, "direction": way}, count)
+                for r in spent
+                for way, count in (("in", r.input_tokens), ("out", r.output_tokens))
+            ],
+        ),
+        Metric(
+            "agiraph_usd_total",
+            "counter",
+            "Money by model and purpose, as far as prices are known.",
+            [({"model": r.model, "purpose": r.purpose}, r.usd) for r in spent],
+        ),
+        Metric(
+            "agiraph_overdue_seconds",
+            "gauge",
+            "How long the oldest timer has been due.",
+            [({}, stock.overdue_seconds(tx))],
+        ),
+    ]
