@@ -81,10 +81,16 @@ class Cron:
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """Its moments from the first to the last, both included."""
-        moment = self.next(first - timedelta(microseconds=1))
-        while moment is not None and moment <= last:
-            yield moment
-            moment = self.next(moment)
+        latest = first - timedelta(microseconds=1)
+        end = last.astimezone(self.zone).date()
+        for day in self._dates(_beginning(first, self.zone)):
+            if day > end:
+                return
+            moments = self._moments(day)
+            for place in range(bisect_right(moments, latest), bisect_right(moments, last)):
+                yield moments[place]
+            # A day that the zone left out shares its moment with the next one.
+            latest = max(latest, moments[-1])
 
     def last(self, until: datetime, *, not_before: datetime) -> datetime | None:
         """Its latest moment up to this one."""
@@ -109,7 +115,6 @@ class Cron:
             if day > end:
                 break
             moments = self._moments(day)
-            # A day that the zone left out shares its moment with the next one.
             total += max(bisect_right(moments, last) - bisect_right(moments, latest), 0)
             latest = max(latest, moments[-1])
         return total
@@ -241,8 +246,8 @@ def _values(expression: str, field: _Field, text: str) -> frozenset[int]:
         match = _PART.fullmatch(part)
         if match is None:
             raise Refused(
-                f"{part!r} in {expression!r} is not a {field.name}: write a number, a range (1-5), "
-                "a list (1,15), a step (*/10) or *."
+                f"{part!r} in {expression!r} cannot be the {field.name}: write a number, a range "
+                "(1-5), a list (1,15), a step (*/10) or *."
             )
         low, high, step = match.groups()
         first = field.first if low == "*" else _number(expression, field, low)
@@ -271,7 +276,7 @@ def _number(expression: str, field: _Field, text: str) -> int:
     if not field.first <= number <= field.last:
         known = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
         raise Refused(
-            f"{text!r} in {expression!r} is not a {field.name}: "
+            f"{text!r} in {expression!r} cannot be the {field.name}: "
             f"that is {field.first} to {field.last}{known}."
         )
     return number

@@ -1,0 +1,183 @@
+"""Five fields become moments: on the days clocks are set, too, and never twice."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agiraph.domain.cron import parse
+from agiraph.domain.errors import Refused
+
+BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+ZONES = (BERLIN, NEW_YORK, LORD_HOWE)
+
+
+def slots(expression: str, zone: str, day: str, days: int = 1) -> list[str]:
+    """What the zone's clock shows when it happens, with its offset, on these days."""
+    start = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    local = datetime.fromisoformat(day) + timedelta(days=days)
+    end = local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC) - timedelta(seconds=1)
+    found = parse(expression, zone).between(start, end)
+    return [f"{moment.astimezone(ZoneInfo(zone)):%H:%M%z}"[:8] for moment in found]
+
+
+@pytest.mark.parametrize(
+    ("expression", "after", "expected"),
+    [
+        ("0 9 * * MON", "2026-01-05T09:00", "2026-01-12T09:00"),
+        ("0 9 * * mon", "2026-01-05T08:59", "2026-01-05T09:00"),
+        ("*/15 * * * *", "2026-01-05T09:00:01", "2026-01-05T09:15"),
+        ("5/20 * * * *", "2026-01-05T09:46", "2026-01-05T10:05"),
+        ("0 0 1 JAN *", "2026-01-05T09:00", "2027-01-01T00:00"),
+        ("0 0 29 2 *", "2026-01-05T09:00", "2028-02-29T00:00"),
+        ("0 0 29 2 *", "2097-01-05T09:00", "2104-02-29T00:00"),
+        ("0 0 31 * *", "2026-01-31T00:00", "2026-03-31T00:00"),
+        ("30 8-18/5 * * 1-5", "2026-01-09T18:31", "2026-01-12T08:30"),
+        ("0 0 13 * FRI", "2026-01-05T09:00", "2026-01-09T00:00"),  # either kind of day will do
+        ("0 0 13 * FRI", "2026-01-09T00:00", "2026-01-13T00:00"),
+        ("0 0 */2 * FRI", "2026-01-05T09:00", "2026-01-09T00:00"),  # a star: both must match
+        ("0 0 * * FRI-SUN", "2026-01-10T00:00", "2026-01-11T00:00"),
+        ("0 0 * * 7", "2026-01-05T09:00", "2026-01-11T00:00"),
+        ("@hourly", "2026-01-05T09:00", "2026-01-05T10:00"),
+        ("@daily", "2026-01-05T09:00", "2026-01-06T00:00"),
+        ("@weekly", "2026-01-05T09:00", "2026-01-11T00:00"),
+        ("@monthly", "2026-01-05T09:00", "2026-02-01T00:00"),
+        ("@yearly", "2026-01-05T09:00", "2027-01-01T00:00"),
+    ],
+)
+def test_the_next_moment_is_the_first_that_matches(
+    expression: str, after: str, expected: str
+) -> None:
+    moment = parse(expression).next(datetime.fromisoformat(after).replace(tzinfo=UTC))
+    assert moment == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "day", "expected"),
+    [
+        # Clocks go from 02:00 to 03:00: what falls into the gap happens in its first minute after.
+        ("30 2 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
+        ("0 2,3 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
+        ("*/20 2 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
+        ("0 1,3 * * *", BERLIN, "2026-03-29", ["01:00+01", "03:00+02"]),
+        ("0 */8 * * *", BERLIN, "2026-03-29", ["00:00+01", "08:00+02", "16:00+02"]),
+        ("0 2-4/2 * * *", BERLIN, "2026-03-29", ["03:00+02", "04:00+02"]),
+        ("30 2 * * *", NEW_YORK, "2026-03-08", ["03:00-04"]),
+        ("15 2 * * *", LORD_HOWE, "2026-10-04", ["02:30+11"]),
+        ("45 2 * * *", LORD_HOWE, "2026-10-04", ["02:45+11"]),
+        # Clocks go back an hour: fixed times happen once, intervals every time.
+        ("30 2 * * *", BERLIN, "2026-10-25", ["02:30+02"]),
+        ("0 2-3 * * *", BERLIN, "2026-10-25", ["02:00+02", "03:00+01"]),
+        ("30 1 * * *", NEW_YORK, "2026-11-01", ["01:30-04"]),
+        ("45 1 * * *", LORD_HOWE, "2026-04-05", ["01:45+11"]),
+    ],
+)
+def test_fixed_times_happen_once_on_the_days_clocks_are_set(
+    expression: str, zone: str, day: str, expected: list[str]
+) -> None:
+    assert [shown[:8] for shown in slots(expression, zone, day)] == expected
+
+
+def test_intervals_happen_every_time_the_clock_shows_them() -> None:
+    assert slots("30 * * * *", BERLIN, "2026-10-25")[:5] == [
+        "00:30+02", "01:30+02", "02:30+02", "02:30+01", "03:30+01"
+    ]  # fmt: skip
+    assert slots("*/15 * * * *", LORD_HOWE, "2026-04-05")[6:11] == [
+        "01:30+11", "01:45+11", "01:30+10", "01:45+10", "02:00+10"
+    ]  # fmt: skip
+    assert slots("5 * * * *", BERLIN, "2026-03-29")[:4] == [
+        "00:05+01", "01:05+01", "03:00+02", "03:05+02"
+    ]  # fmt: skip
+    assert len(slots("* * * * *", BERLIN, "2026-03-29")) == 23 * 60
+    assert len(slots("* * * * *", BERLIN, "2026-10-25")) == 25 * 60
+
+
+def test_a_day_that_a_zone_left_out_is_made_up_for_once() -> None:
+    after = datetime(2011, 12, 29, 23, 30, tzinfo=UTC)
+    first = parse("0 12 * * *", "Pacific/Apia").next(after)
+    assert first == datetime(2011, 12, 30, 10, 0, tzinfo=UTC)  # 00:00 on the 31st
+    assert parse("0 12 * * *", "Pacific/Apia").next(first) == datetime(
+        2011, 12, 30, 22, 0, tzinfo=UTC
+    )
+
+
+EXPRESSIONS = (
+    "* * * * *", "*/7 * * * *", "30 2 * * *", "0 */2 * * *", "15 1,2,3 * * *", "59 1 * * SUN",
+    "0 0 * * *", "45 1-3 29-31 * *", "0 3 13 * FRI", "*/20 2 * * *",
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    expression=st.sampled_from(EXPRESSIONS),
+    zone=st.sampled_from((*ZONES, "UTC", "Asia/Kolkata")),
+    start=st.integers(0, 3 * 365 * 1440),
+    length=st.integers(0, 3000),
+)
+def test_counting_agrees_with_visiting(expression: str, zone: str, start: int, length: int) -> None:
+    schedule = parse(expression, zone)
+    first = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=start)
+    last = first + timedelta(minutes=length)
+    visited = list(schedule.between(first, last))
+    assert schedule.count(first, last) == len(visited) == len(set(visited))
+    assert schedule.last(last, not_before=first) == (visited[-1] if visited else None)
+    assert visited == sorted(visited)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    expression=st.sampled_from(EXPRESSIONS),
+    zone=st.sampled_from(ZONES),
+    start=st.integers(0, 3 * 365 * 1440),
+)
+def test_every_moment_shows_what_was_asked_for_or_ends_a_gap(
+    expression: str, zone: str, start: int
+) -> None:
+    schedule = parse(expression, zone)
+    after = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=start)
+    moment = schedule.next(after)
+    assert moment is not None
+    assert moment > after
+    local = moment.astimezone(ZoneInfo(zone))
+    shows = 60 * local.hour + local.minute in schedule.minutes
+    before = (moment - timedelta(minutes=1)).astimezone(ZoneInfo(zone))
+    assert shows or local.utcoffset() != before.utcoffset()
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("", "has 0 fields. A schedule has five"),
+        ("* * * *", "has 4 fields"),
+        ("0 0 * * * *", "has 6 fields"),
+        ("60 * * * *", "'60' in '60 * * * *' cannot be the minute: that is 0 to 59."),
+        ("* 24 * * *", "'24' in '* 24 * * *' cannot be the hour: that is 0 to 23."),
+        ("* * 0 * *", "'0' in '* * 0 * *' cannot be the day of month: that is 1 to 31."),
+        ("* * * 13 *", "cannot be the month: that is 1 to 12 or JAN to DEC."),
+        ("* * * * 8", "cannot be the day of week: that is 0 to 7 or SUN to SAT."),
+        ("* * * FOO *", "'FOO' in '* * * FOO *' cannot be the month"),
+        ("MON * * * *", "'MON' in 'MON * * * *' cannot be the minute"),
+        ("5-1 * * * *", "goes backwards"),
+        ("*/0 * * * *", "a step is from 1 to 59"),
+        ("*/99 * * * *", "a step is from 1 to 59"),
+        ("*-5 * * * *", "* is the whole range already"),
+        ("1.5 * * * *", "'1.5' in '1.5 * * * *' cannot be the minute: write a number"),
+        ("-1 * * * *", "'-1' in '-1 * * * *' cannot be the minute"),
+        ("1,,2 * * * *", "'' in '1,,2 * * * *' cannot be the minute"),
+        ("0 0 30 2 *", "names a day that no month has"),
+        ("0 0 31 4,6,9,11 *", "names a day that no month has"),
+        ("@never", "'@never' is not known; there are @annually, @daily"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_reason(expression: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        parse(expression)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../etc/passwd", "Europe", "CET+1"])
+def test_a_zone_nobody_knows_is_refused(zone: str) -> None:
+    with pytest.raises(Refused, match="is not a time zone"):
+        parse("* * * * *", zone)
