@@ -100,8 +100,8 @@ class Notes:
         return self.write(f"{today}.md" if is_log else path, content, today=today)
 
     def files(self) -> dict[str, str]:
-        """Every note by its name, with its text; also what a person changed by hand."""
-        found = {name: self._text(name) for name in self._names()}
+        """Every note but the index, with its text; also what a person changed by hand."""
+        found = {name: self._text(name) for name in self._names() if name != INDEX}
         if summary := self._text(SUMMARY):
             found[SUMMARY] = summary
         return {name: text for name, text in found.items() if text.strip()}
@@ -175,10 +175,10 @@ class Notes:
         """The files in memory/, sorted."""
         try:
             folder, rest = self.scope.resolve(f"{self.root}memory", "r")
-        except NotFound:
+            with folder, folder.sub(rest) as memory:
+                return [e.name for e in memory.walk(limit=2 * MOST) if e.name.endswith(".md")]
+        except NotFound:  # a desk has none until something is written
             return []
-        with folder, folder.sub(rest) as memory:
-            return [e.name for e in memory.walk(limit=2 * MOST) if e.name.endswith(".md")]
 
     def _text(self, name: str) -> str:
         try:

@@ -139,8 +139,8 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
         limit=MOST_HITS,
     )
     if not found:
-        index = files.get(Notes(ctx.scope).full("index.md"), "")[:PAGE]
-        return Done(f"No note holds any of these words. This is what there is:\n\n{index}")
+        names = "\n".join(f"- {path}" for path in sorted(files))[:PAGE]
+        return Done(f"No note holds any of these words. This is what there is:\n\n{names}")
     return Done(_within([f"**{hit.ref}**\n{hit.text}" for hit in found]))
 
 

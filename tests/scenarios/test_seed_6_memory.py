@@ -1,0 +1,115 @@
+"""Seed scenario 6: what an agent wrote down in one run it finds and uses in the next."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.registry import Keys
+from agiraph.services import teams
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.model_server import Seen, Step
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from tests.scenarios.reading import heard, step
+
+RESEARCH = "Research Python async patterns. Write what you learn to memory."
+SCRAPER = "Write an async web scraper in Python."
+FOUND = "Bound concurrency with asyncio.Semaphore(7): more sockets make the site block us."
+NOTE = f"# Python asyncio\n\n## Limits\n\n{FOUND}\n\n## Tasks\n\nPrefer TaskGroup to gather.\n"
+
+
+class Library:
+    """Where an agent finds out what it does not know, and how often it did."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @property
+    def tool(self):
+        @tool(effect="repeatable", guidance="For what you neither know nor noted.")
+        async def look_up(ctx: RunContext, subject: Annotated[str, Field(min_length=1)]) -> Answer:
+            """Look something up."""
+            self.asked.append(subject)
+            return Done(FOUND)
+
+        return look_up
+
+
+def play(seen: Seen) -> Step:
+    """A model that looks into its notes first, and uses what it finds there."""
+    is_research = RESEARCH in seen.messages[0].text
+    match step(seen):
+        case 0:
+            return says("What do I know?", call("memory_search", query="python async"))
+        case 1 if "Semaphore(7)" not in heard(seen):
+            return says("Nothing yet.", call("look_up", subject="python async patterns"))
+        case 1:
+            code = "limit = asyncio.Semaphore(7)  # from my notes\n"
+            return says("I know this.", call("write_file", path="scraper.py", content=code))
+        case 2 if is_research:
+            return says(
+                call("memory_write", path="memory/knowledge/python-asyncio.md", content=NOTE),
+                call("memory_write", path="2026-01-05.md", content="Researched asyncio."),
+                call("memory_write", path="MEMORY.md", content="# Memory\n\nWe know asyncio."),
+            )
+        case _:
+            return says(call("finish", summary="done"))
+
+
+@pytest.mark.parametrize("others", [0, 40], ids=["few notes", "many notes"])
+async def test_the_second_run_uses_what_the_first_one_learned(
+    tmp_path: Path, database_url: str, others: int
+) -> None:
+    library = Library()
+    async with ModelServer(play) as server:
+        keys = Keys(anthropic_key="sk-test", anthropic_url=server.anthropic_url)
+        world = World(
+            tmp_path / "home", database_url=database_url, keys=keys, tools=(library.tool,)
+        )
+        async with world:
+            founded = await world.found(RESEARCH, model="anthropic/claude-lead")
+            await world.settle()
+            memory = tmp_path / "home" / "teams" / founded.team.id / "memory"
+
+            # After run 1 the notes are files that anybody can read.
+            assert (memory / "knowledge" / "python-asyncio.md").read_text() == NOTE
+            assert (
+                "- `knowledge/python-asyncio.md`: Python asyncio"
+                in (memory / "index.md").read_text()
+            )
+            assert library.asked == ["python async patterns"]
+            for number in range(others):  # written by hand; found all the same
+                text = f"# Subject {number}\n\n" + f"Something about matter {number}. " * 30
+                (memory / "knowledge" / f"subject-{number}.md").write_text(text)
+
+            await world.restart()
+            asked_before = len(server.requests)
+            await world.store.write(teams.aim, founded.team.id, SCRAPER)
+            await world.settle()
+            nodes = await world.board(founded.team.id)
+            first, second = nodes
+            written = world.published(second)
+            fresh = server.requests[asked_before:]
+
+    assert [n.status for n in (first, second)] == [NodeStatus.COMPLETED] * 2
+
+    # Run 2 began with MEMORY.md, the log and the index, in a fresh thread.
+    opening = fresh[0]
+    for part in ("We know asyncio.", "Researched asyncio.", "`knowledge/python-asyncio.md`"):
+        assert part in opening.system
+    assert [m.role for m in opening.messages] == ["user"]
+
+    # It searched, found its notes, and used what stands there.
+    answer = heard(fresh[1])
+    assert "knowledge/python-asyncio.md" in answer
+    assert FOUND in answer
+    assert ("Something about matter" in answer) is False
+    assert "asyncio.Semaphore(7)  # from my notes" in written["scraper.py"]
+
+    # Nothing was researched again.
+    assert library.asked == ["python async patterns"]
+    assert server.refused == []
