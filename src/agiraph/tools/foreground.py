@@ -9,7 +9,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.services import conversation
 from agiraph.services.conversation import Work
 from agiraph.store.tx import Tx
-from agiraph.tools import team
+from agiraph.tools import knowing, scheduling, team
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.context import RunContext
 
@@ -50,6 +50,8 @@ FOREGROUND: Mapping[str, Tool] = {
     for made in (
         start_work,
         no_work_needed,
+        *knowing.FOREGROUND,
+        scheduling.promise,
         team.check_board,
     )
 }
