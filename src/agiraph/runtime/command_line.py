@@ -18,6 +18,8 @@ import orjson
 from agiraph.domain.chat import AGAIN, Lease, ToolCall, Turn
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
+from agiraph.domain.taint import MARK, by_program
+from agiraph.domain.taint import is_foreign as is_from_strangers
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.beneath import Folder
@@ -82,9 +84,13 @@ class Bridge:
         One that is named in the settings a person has put there. Any other is a model's: it may do
         no more than the same words in `bash`.
         """
-        if (command := ctx.agent.command or "") in self.commands:
+        command = ctx.agent.command or ""
+        is_foreign = is_from_strangers(ctx.tainted_by)
+        if command in self.commands and not is_foreign:
             return None
-        call = ToolCall(id="command", name="bash", arguments={"command": command})
+        # With a task that strangers had a hand in it is as a command that may reach them.
+        arguments = {"command": command} | ({"network": True} if is_foreign else {})
+        call = ToolCall(id="command", name="bash", arguments=arguments)
         policy = PermissionPolicy()
         answer = policy.settled(ctx, call)
         if answer is None and policy.needs_approval(ctx, call):
@@ -108,12 +114,18 @@ class Bridge:
         await asyncio.to_thread(_lay_out, ctx, folder)
         await asyncio.to_thread(post.lay_out)
         await post.exchange()
-        known = {"command": ctx.agent.command or "", "seconds": _seconds(ctx)}
+        known = {
+            "command": ctx.agent.command or "",
+            "seconds": _seconds(ctx),
+            # Whatever it says from here on, no member of the team has looked at.
+            MARK: by_program(ctx.agent.name),
+        }
         ctx.heard(await ctx.store.write(journal.intend, ctx.lease, run, known))
         result = await self._supervise(ctx, folder, run.id)
         await post.collect()
         said = f"{_ending(result)}\n{_output(result)}".rstrip()
-        answer = run, Done(said, failed=result.exit_code != 0)
+        tainted_by = by_program(ctx.agent.name)
+        answer = run, Done(said, failed=result.exit_code != 0, tainted_by=tainted_by)
         await ctx.store.write(journal.answer, ctx.lease, [answer])
         return result
 

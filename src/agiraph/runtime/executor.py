@@ -202,5 +202,6 @@ async def _begin(ctx: RunContext, opening: Opening) -> None:
             system=opening.system,
             assignment=opening.assignment,
             attachments=opening.attachments,
+            tainted_by=opening.tainted_by,
         )
     )

@@ -11,7 +11,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.home.beneath import Folder
 from agiraph.runtime.calls import Halted
-from agiraph.services import mail, people
+from agiraph.services import mail, people, taint
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
@@ -134,7 +134,13 @@ def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     for message in unseen:
         text = mail.as_heard(tx, message)
         page, turn = threads.append(
-            tx, page, node_id=lease.node_id, role="user", ref=message.id, text=text
+            tx,
+            page,
+            node_id=lease.node_id,
+            role="user",
+            ref=message.id,
+            text=text,
+            extra=taint.extra(message.tainted_by),
         )
         turns.append(turn)
     messages.mark_seen(tx, [m.id for m in unseen])
@@ -165,7 +171,14 @@ def _speak(tx: Tx, lease: Lease, said: Said, seen: bytes, start: int) -> Turn:
 def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     if to.lower() in (people.EVERYONE, "*"):
         hops = nodes.NODES.get(tx, lease.node_id).hops + 1
-        mail.broadcast(tx, team_id=lease.team_id, sender=lease.agent_id, text=text, hops=hops)
+        mail.broadcast(
+            tx,
+            team_id=lease.team_id,
+            sender=lease.agent_id,
+            text=text,
+            node_id=lease.node_id,
+            hops=hops,
+        )
         return
     try:
         recipient = _recipient(tx, lease, to)

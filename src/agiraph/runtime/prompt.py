@@ -22,6 +22,8 @@ class Opening(NamedTuple):
     system: str
     assignment: str
     attachments: tuple[Attachment, ...] = ()
+    tainted_by: str | None = None
+    """Where words in what it is told came from that nobody on the team vouches for."""
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"

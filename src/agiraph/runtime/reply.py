@@ -1,5 +1,6 @@
 """Reply: answers what a person said at once, beside whatever the agent works on."""
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript, Turn
@@ -7,10 +8,11 @@ from agiraph.domain.errors import ModelError
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
+from agiraph.domain.taint import graver
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.runtime.prompt import Opening, guidance, note, titled
-from agiraph.services import conversation, notices
+from agiraph.services import conversation, knowledge, notices, promises, recall, taint
 from agiraph.services.conversation import Work
 from agiraph.services.journal import Notice
 from agiraph.store import messages, nodes
@@ -37,7 +39,7 @@ NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer th
 async def opening(ctx: RunContext) -> Opening:
     """What an agent is told before it answers: who it is, whom it talks to, how things stand."""
     folder = ctx.home.team(ctx.team.id)
-    around = await ctx.store.read(_around, ctx)
+    around, tainted_by = await ctx.store.read(_around, ctx)
     asked = await ctx.store.read(messages.to_answer, ctx.node.id)
     system = [
         note(folder, "SOUL.md"),
@@ -54,22 +56,30 @@ async def opening(ctx: RunContext) -> Opening:
         "\n\n".join(section for section in system if section.strip()),
         said,
         tuple(a for message in asked for a in message.attachments),
+        tainted_by,
     )
 
 
-def _around(tx: Tx, ctx: RunContext) -> list[str]:
+def _around(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
+    """How things stand, and what strangers have to do with the telling of it."""
     agent, team = ctx.agent, ctx.team
     said = messages.lately(tx, team.id, agent.id, limit=RECENT)
     before = [message for message in said if message.reply_id != ctx.node.id]
+    latest = nodes.latest(tx, team.id, limit=BOARD)
     work = [
         f"- {notices.title_of(node)} ({node.id}): {node.status}"
         + (f", {node.waiting_reason}" if node.waiting_reason else "")
-        for node in nodes.latest(tx, team.id, limit=BOARD)
+        for node in latest
     ]
+    tainted_by = reduce(graver, (m.tainted_by for m in before), taint.of_board(tx, latest))
+    known = recall.as_lines(knowledge.memories(tx, agent.id))
+    promised = [promises.line(tx, promise) for promise in promises.promises(tx, agent.id)]
     return [
+        titled("What you know of the human", "\n".join(known)),
         titled("The conversation so far", "\n\n".join(_line(m, agent.name) for m in before)),
         titled("The board", "\n".join(work)),
-    ]
+        titled("What you promised", "\n".join(promised)),
+    ], tainted_by
 
 
 def _line(message: Message, name: str) -> str:
