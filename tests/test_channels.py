@@ -1,0 +1,120 @@
+"""Channels in the settings: what is wrong with one is said with its file, its name and its key."""
+
+from pathlib import Path
+
+import pytest
+
+from agiraph import config
+from agiraph.config import Setting
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.messages import INBOX
+from agiraph.hidden import redact
+from agiraph.runtime.channels.smtp import Smtp
+from agiraph.runtime.channels.terminal import Terminal
+from agiraph.runtime.channels.webhook import Webhook
+
+
+def load(home: Path, written: str, **environ: str) -> config.Settings:
+    (home / config.FILE).write_text(written)
+    return config.load({"AGIRAPH_HOME": str(home), **environ})
+
+
+def test_channels_are_read_with_their_secrets_from_the_environment(tmp_path: Path) -> None:
+    written = """
+        [channels.here]
+        type = "terminal"
+        kinds = ["question"]
+        [channels.hook]
+        type = "webhook"
+        url = "https://example.org/in?team=1"
+        secret_env = "HOOK_SECRET"
+        [channels.hidden]
+        type = "webhook"
+        url_env = "HOOK_URL_SECRET"
+        [channels.post]
+        type = "smtp"
+        host = "mail.example.org"
+        from = "agents@example.org"
+        to = ["a@example.org", "b@example.org"]
+        user = "agents"
+        password_env = "POST_PASSWORD"
+    """
+    settings = load(
+        tmp_path,
+        written,
+        HOOK_SECRET="canary-of-the-hook",
+        HOOK_URL_SECRET="https://example.org/canary-in-the-path",
+        POST_PASSWORD="canary-of-the-post",
+    )
+    assert {name: type(channel) for name, channel in settings.channels.items()} == {
+        "here": Terminal, "hook": Webhook, "hidden": Webhook, "post": Smtp,
+    }  # fmt: skip
+    here, hook, hidden, post = settings.channels.values()
+    assert (here.kinds, hook.kinds) == (frozenset({"question"}), INBOX)
+    assert isinstance(hook, Webhook)
+    assert isinstance(hidden, Webhook)
+    assert (hook.url, hook.secret) == ("https://example.org/in?team=1", "canary-of-the-hook")
+    assert hidden.url == "https://example.org/canary-in-the-path"
+    assert isinstance(post, Smtp)
+    assert (post.port, post.security, post.password) == (587, "starttls", "canary-of-the-post")
+    assert "canary" not in repr(settings)
+    assert {k: v for k, v in settings.shown.items() if k.startswith("channels")} == {
+        "channels.here": Setting(value="terminal", origin=config.FILE),
+        "channels.hook": Setting(value="webhook at example.org (signed)", origin=config.FILE),
+        "channels.hidden": Setting(value="webhook at example.org", origin=config.FILE),
+        "channels.post": Setting(
+            value="smtp by mail.example.org:587 (starttls) from agents@example.org to "
+            "a@example.org, b@example.org",
+            origin=config.FILE,
+        ),
+    }
+    assert redact("canary-of-the-hook") == "[hidden]"  # also where it is written by mistake
+
+
+SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("", "Unable to extract tag"),
+        ('type = "pigeon"', "Input tag 'pigeon'"),
+        ('type = "terminal"\ncolour = "red"', "colour: Extra inputs are not permitted"),
+        ('type = "terminal"\nkinds = []', "kinds"),
+        ('type = "terminal"\nkinds = ["gossip"]', "kinds.0"),
+        ('type = "webhook"', "needs either url or url_env"),
+        ('type = "webhook"\nurl = "https://a"\nurl_env = "U"', "needs either url or url_env"),
+        ('type = "webhook"\nurl = "example.org/in"', "url must be a whole address"),
+        ('type = "webhook"\nurl = "ftp://example.org"', "url must be a whole address"),
+        ('type = "webhook"\nurl = "https://"', "url must be a whole address"),
+        ('type = "webhook"\nurl = "https://a:99999/"', "url must be a whole address"),
+        ('type = "webhook"\nurl = "https://a/ b"', "url must be a whole address"),
+        ('type = "webhook"\nurl = "https://u:p@example.org"', "url holds a password"),
+        ('type = "webhook"\nurl = "https://a"\nsecret = "x"', "secret: Extra inputs"),
+        ('type = "webhook"\nurl = "https://a"\nsecret_env = "S"', "set S in the environment"),
+        ('type = "webhook"\nurl_env = "U"', "set U in the environment"),
+        ('type = "smtp"\nfrom = "a@b.c"\nto = ["a@b.c"]', "host: Field required"),
+        ('type = "smtp"\nhost = "h"\nfrom = "a"\nto = ["a@b.c"]', "from: String should match"),
+        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = []', "to: List should have"),
+        ('type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = "a@b.c"', "to: Input should be"),
+        (SMTP + "port = 0", "port: Input should be greater"),
+        (SMTP + 'security = "some"', "security: Input should be"),
+        (SMTP + 'user = "u"', "needs both user and password_env"),
+        (SMTP + 'user = "u"\npassword_env = "P"', "set P in the environment"),
+        (SMTP + 'user = "u"\npassword_env = "P"\nsecurity = "none"', "password in the clear"),
+    ],
+)
+def test_a_channel_that_cannot_be_is_told_where_it_stands(
+    tmp_path: Path, entry: str, problem: str
+) -> None:
+    with pytest.raises(Misconfigured) as told:
+        load(tmp_path, f"[channels.mine]\n{entry}\n")
+    assert str(told.value).startswith(f"{tmp_path / config.FILE}: [channels.mine] ")
+    assert problem in str(told.value)
+
+
+def test_channels_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="channels are tables"):
+        load(tmp_path, 'channels = ["terminal"]')
+    with pytest.raises(Misconfigured, match=r"\[channels.mine\]"):
+        load(tmp_path, "[channels]\nmine = 1")
