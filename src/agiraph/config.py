@@ -11,6 +11,8 @@ from typing import Annotated, Any, NotRequired, cast
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agiraph.api.address import Address
+from agiraph.api.address import read as read_address
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
@@ -40,12 +42,17 @@ class Settings:
     """Programs that can be hired as `cli:NAME`."""
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
     """Where messages for the person go, besides their inbox."""
+    address: Address = Address()
+    token: str = field(default="", repr=False)
+    """The API's token; empty: the one in the home."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, secrets masked: for people to look at."""
 
 
 FILE = "agiraph.toml"
-SECRETS = frozenset(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"))
+SECRETS = frozenset(
+    ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "AGIRAPH_TOKEN")
+)
 _IN_FILE = {
     "AGIRAPH_DATABASE_URL": "database_url",
     "AGIRAPH_MODEL": "model",
@@ -56,6 +63,7 @@ _SERVERS = "servers"
 _MODELS = "models"
 _COMMANDS = "commands"
 _CHANNELS = "channels"
+_SERVER = "server"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -106,6 +114,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
     for name, channel in channels.items():
         shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
+    pick("AGIRAPH_HOST", "127.0.0.1")
+    pick("AGIRAPH_PORT", "8717")
+    address = read_address(home / FILE, written.get(_SERVER, {}), environ)
     shown["AGIRAPH_HOME"] = Setting(
         value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
     )
@@ -118,6 +129,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         commands=commands,
         channels=channels,
+        address=address,
+        token=pick("AGIRAPH_TOKEN", ""),
         shown=shown,
     )
 
@@ -131,7 +144,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS}
+    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS, _SERVER}
     if unknown := set(written) - set(_IN_FILE.values()) - tables:
         known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")

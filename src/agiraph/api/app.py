@@ -8,12 +8,28 @@ from agiraph.api import problems
 from agiraph.api.deps import Api
 from agiraph.api.etags import Etags
 from agiraph.api.gate import Gate
-from agiraph.api.routes import access, agents, board, costs, events, files, health, metrics, teams
+from agiraph.api.routes import (
+    access,
+    agents,
+    board,
+    costs,
+    events,
+    files,
+    health,
+    inbox,
+    knowledge,
+    metrics,
+    teams,
+    triggers,
+)
 
 ROUTERS = (
     teams.router,
     agents.router,
     board.router,
+    inbox.router,
+    knowledge.router,
+    triggers.router,
     costs.router,
     files.router,
     events.router,

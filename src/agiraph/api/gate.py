@@ -26,8 +26,8 @@ COOKIE = "agiraph_session"
 SUBPROTOCOL = "agiraph.bearer."
 """How a WebSocket's client that cannot set headers hands over its token."""
 BODY_LIMIT = 16 * 2**20
-OPEN = frozenset({"/api/healthz", "/api/readyz", "/api/metrics", "/signin"})
-"""What anybody on this machine may ask."""
+OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
+"""What anybody who reaches this server may ask; a hook has a secret of its own."""
 _SAFE = frozenset({"GET", "HEAD"})
 _TALK = ("/send", "/answer", "/read", "/broadcast", "/research", "/rate")
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup")
@@ -145,7 +145,7 @@ class Gate:
         if refusal := self._elsewhere(scope, headers):
             return refusal
         scope.setdefault("state", {})
-        if not scope["path"].startswith("/api/") or scope["path"] in OPEN:
+        if not scope["path"].startswith("/api/") or scope["path"].startswith(OPEN):
             if scope["type"] == "websocket":
                 return Refusal(403, "Nothing here", "There is no WebSocket at this path.")
             return None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -36,9 +37,18 @@ class _Server(uvicorn.Server):
 
 
 class Server:
-    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        *,
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
         config = uvicorn.Config(
             app,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -12,6 +12,7 @@ from agiraph.cli.export import export
 from agiraph.cli.inbox import answer, inbox
 from agiraph.cli.run import run
 from agiraph.cli.teams import board, teams
+from agiraph.cli.up import serve, up, work
 from agiraph.domain.errors import AgiraphError
 
 
@@ -24,7 +25,21 @@ def agiraph() -> None:
     """
 
 
-for command in (run, teams, board, agents, thread, inbox, answer, cost, export, db):
+for command in (
+    up,
+    serve,
+    work,
+    run,
+    teams,
+    board,
+    agents,
+    thread,
+    inbox,
+    answer,
+    cost,
+    export,
+    db,
+):
     agiraph.add_command(command)
 
 

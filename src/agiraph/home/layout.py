@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -113,6 +114,19 @@ class Home:
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         return HomeLock(fd)
+
+    def token(self) -> str:
+        """The API's token, made when it is first asked for; only its owner may read it."""
+        try:
+            fd = os.open(
+                self.token_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+            )
+        except FileExistsError:
+            return self.token_path.read_text().strip()
+        made = secrets.token_urlsafe(32)
+        with os.fdopen(fd, "w") as file:
+            file.write(made + "\n")
+        return made
 
     def spool(self, call_id: str) -> Path:
         """The folder for what one call leaves behind; vendors choose call ids, so any will do."""

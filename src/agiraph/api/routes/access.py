@@ -68,6 +68,18 @@ async def revoke_token(token: str, api: TheApi) -> Response:
     return Response(status_code=204)
 
 
+class LinkView(BaseModel):
+    path: str = Field(description="To be opened in a browser on this server; good once.")
+    expires_at: datetime | None
+
+
+@router.post("/tokens/link", status_code=201, responses=documented())
+async def create_link(api: TheApi) -> LinkView:
+    """A link that signs a browser in."""
+    issued = await api.store.write(access.link)
+    return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.granted.expires_at)
+
+
 @router.get("/audit", responses=documented())
 async def read_audit(api: TheApi, after: After = "", limit: Limit = 100) -> list[Deed]:
     """Who changed what, oldest first."""

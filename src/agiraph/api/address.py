@@ -1,0 +1,106 @@
+"""Address: where the server listens, what it is called, and what it takes to be reachable."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from agiraph.domain.errors import Misconfigured
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Entry(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+
+    hosts: NotRequired[list[Text]]
+    certificate: NotRequired[Text]
+    key: NotRequired[Text]
+    proxy: NotRequired[Text]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    host: str = "127.0.0.1"
+    port: int = 8717
+    names: tuple[str, ...] = ()
+    """What else this server is called, as in a Host header."""
+    certificate: Path | None = None
+    key: Path | None = None
+    proxy: str = ""
+    """The https address under which a proxy of yours makes this server reachable."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it. `0.0.0.0` and an empty name are not local."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """What a person on this machine types."""
+        scheme = "https" if self.certificate else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.proxy or f"{scheme}://{host}:{self.port}"
+
+    def hosts(self, port: int) -> frozenset[str]:
+        """The Host headers that mean this server."""
+        named = {"127.0.0.1", "localhost", "[::1]", *(n.lower() for n in self.names)}
+        if self.is_local is False:
+            named.add(f"[{self.host}]" if ":" in self.host else self.host.lower())
+        found = {f"{name}:{port}" for name in named} | {n for n in self.names if ":" in n}
+        if self.proxy:
+            found.add(self.proxy.removeprefix("https://").rstrip("/").lower())
+        return frozenset(found)
+
+    def check(self) -> None:
+        """Refuse to be reachable from elsewhere without a lock on the line."""
+        if self.is_local or self.proxy or (self.certificate and self.key):
+            return
+        raise Misconfigured(
+            f"AGIRAPH_HOST {self.host!r} can be reached from other machines, and tokens would "
+            "cross the network in the clear. Use 127.0.0.1; or name `certificate` and `key`, or "
+            "the https address of your `proxy`, under [server] in agiraph.toml."
+        )
+
+
+def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
+    """The address in force, or `Misconfigured` with what to look at."""
+    try:
+        entry = TypeAdapter(_Entry).validate_python(written)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(["server", *map(str, fault["loc"])])
+        raise Misconfigured(f"{path}: {where}: {fault['msg']}.") from error
+    port = environ.get("AGIRAPH_PORT") or "8717"
+    if not port.isdecimal() or int(port) > 65535:
+        raise Misconfigured(f"AGIRAPH_PORT {port!r} is no port; use a number up to 65535.")
+    proxy = entry.get("proxy", "")
+    if proxy and not proxy.startswith("https://"):
+        raise Misconfigured(f"{path}: server.proxy {proxy!r} must begin with https://.")
+    if ("certificate" in entry) != ("key" in entry):
+        raise Misconfigured(f"{path}: server needs both `certificate` and `key`, or neither.")
+    files = {
+        name: path.parent / str(value)
+        for name, value in entry.items()
+        if name in ("certificate", "key")
+    }
+    for name, file in files.items():
+        if not file.is_file():
+            raise Misconfigured(f"{path}: server.{name}: there is no file {str(file)!r}.")
+    return Address(
+        host=environ.get("AGIRAPH_HOST") or "127.0.0.1",
+        port=int(port),
+        names=tuple(entry.get("hosts", ())),
+        certificate=files.get("certificate"),
+        key=files.get("key"),
+        proxy=proxy,
+    )

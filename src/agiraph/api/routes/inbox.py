@@ -1,0 +1,120 @@
+"""Inbox: what agents put before the person, and what the person says to it."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import MessageView, View, message_view
+from agiraph.domain.deliveries import Delivery
+from agiraph.domain.ids import MessageId
+from agiraph.domain.messages import Decision
+from agiraph.services import briefings, inbox, journal, mail
+from agiraph.services.inbox import State
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["inbox"])
+
+
+class InboxItem(View):
+    message: MessageView
+    state: State
+    needs_answer: bool
+    """Whether somebody waits for the person's word."""
+    deliveries: list[Delivery]
+    """How it fared on its way to the person's channels."""
+
+
+class InboxPage(View):
+    items: list[InboxItem]
+    cursor: str | None
+    """For `after`, to get the next page; null if this was the last."""
+    unread: int
+
+
+class TheAnswer(BaseModel):
+    """Words for a question; a decision, with a note if you like, for an approval."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"text": "Data centre only."}}
+    )
+
+    text: str = Field(default="", max_length=mail.TEXT_LIMIT)
+    decision: Decision | None = None
+    note: str = Field(default="", max_length=mail.TEXT_LIMIT)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "TheAnswer":
+        if not self.text.strip() and self.decision is None:
+            raise ValueError("say something in `text`, or `approve` or `deny` in `decision`")
+        return self
+
+
+class Thumb(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    thumb: Literal["up", "down"]
+
+
+def _item(tx: Tx, item: inbox.Item) -> InboxItem:
+    return InboxItem(
+        message=message_view(tx, item.message),
+        state=item.state,
+        needs_answer=item.needs_answer,
+        deliveries=list(item.deliveries),
+    )
+
+
+@router.get("/inbox", responses=documented())
+async def list_inbox(
+    api: TheApi,
+    after: Annotated[str, Query(max_length=200, description="The cursor of the page before.")] = "",
+    limit: Limit = 100,
+) -> InboxPage:
+    """What needs an answer first, then the newest. Reading takes nothing away."""
+
+    def look(tx: Tx) -> InboxPage:
+        page = inbox.items(tx, after=after, limit=limit)
+        shown = [_item(tx, item) for item in page.items]
+        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
+
+    return await api.store.read(look)
+
+
+@router.get("/inbox/{item}", responses=documented(404))
+async def get_item(item: str, api: TheApi) -> InboxItem:
+    """One item."""
+    return await api.store.read(lambda tx: _item(tx, inbox.item(tx, MessageId(item))))
+
+
+@router.post("/inbox/{item}/read", responses=documented(404))
+async def mark_read(item: str, api: TheApi) -> InboxItem:
+    """The person has seen this."""
+    return await api.store.write(lambda tx: _item(tx, inbox.read(tx, MessageId(item))))
+
+
+@router.post("/inbox/{item}/answer", responses=documented(404, 409))
+async def answer_item(item: str, body: TheAnswer, api: TheApi, once: Once) -> InboxItem:
+    """Answer a question or decide on an approval. The first answer stands: a second gets 409."""
+
+    def answer(tx: Tx) -> InboxItem:
+        inbox.item(tx, MessageId(item))
+        words = body.text or body.note
+        journal.answer_question(tx, MessageId(item), words, decision=body.decision)
+        return _item(tx, inbox.item(tx, MessageId(item)))
+
+    return await once(answer, status=200)  # pyright: ignore[reportReturnType]
+
+
+@router.post("/inbox/{item}/rate", responses=documented(404))
+async def rate_briefing(item: str, body: Thumb, api: TheApi) -> InboxItem:
+    """A thumb on a briefing: up lets more of its kind through, down fewer."""
+
+    def rate(tx: Tx) -> InboxItem:
+        inbox.item(tx, MessageId(item))
+        briefings.rate(tx, MessageId(item), up=body.thumb == "up")
+        return _item(tx, inbox.item(tx, MessageId(item)))
+
+    return await api.store.write(rate)

@@ -1,0 +1,154 @@
+"""Knowledge: what agents know of the person and of their subject, and its changes."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import View
+from agiraph.domain.ids import HUMAN, AgentId
+from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
+from agiraph.domain.people import Agent
+from agiraph.services import knowledge
+from agiraph.store import knowledge as rows
+from agiraph.store import teams
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["knowledge"])
+
+
+class NewMemory(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    content: str = Field(min_length=1, max_length=knowledge.LONGEST)
+    valid_until: datetime | None = None
+
+
+class NewInsight(NewMemory):
+    type: InsightType
+    confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+
+
+class HeldView(View):
+    id: str
+    agent_id: str
+    kind: str
+    text: str
+    source: str
+    """Where its words come from, as far as that is known."""
+    created_at: datetime
+
+
+def _agent(tx: Tx, agent: str) -> Agent:
+    return AGENTS.get(tx, agent)
+
+
+@router.get("/agents/{agent}/memories", responses=documented(404))
+async def list_memories(agent: str, api: TheApi, limit: Limit = 100) -> list[Memory]:
+    """What an agent knows of the person it talks to."""
+    return await api.store.read(
+        lambda tx: knowledge.memories(tx, AgentId(_agent(tx, agent).id), limit=limit)
+    )
+
+
+@router.post("/agents/{agent}/memories", status_code=201, responses=documented(404, 409))
+async def add_memory(agent: str, body: NewMemory, api: TheApi, once: Once) -> Memory:
+    """Tell an agent something about you."""
+
+    def add(tx: Tx) -> Memory:
+        found = _agent(tx, agent)
+        return knowledge.remember(
+            tx, found, body.content, author=HUMAN, valid_until=body.valid_until
+        )
+
+    return await once(add, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.delete("/agents/{agent}/memories/{memory}", status_code=204, responses=documented(404))
+async def forget_memory(agent: str, memory: str, api: TheApi) -> Response:
+    """Let an agent forget something; it can be undone."""
+    await api.store.write(lambda tx: knowledge.forget(tx, AgentId(_agent(tx, agent).id), memory))
+    return Response(status_code=204)
+
+
+@router.get("/agents/{agent}/insights", responses=documented(404))
+async def list_insights(
+    agent: str,
+    api: TheApi,
+    query: Annotated[str, Query(max_length=500)] = "",
+    type: InsightType | None = None,
+    limit: Limit = 100,
+) -> list[Insight]:
+    """What an agent has learned for its work."""
+
+    def look(tx: Tx) -> list[Insight]:
+        found = _agent(tx, agent)
+        return knowledge.insights(tx, found.id, query=query, type=type, limit=limit)
+
+    return await api.store.read(look)
+
+
+@router.post("/agents/{agent}/insights", status_code=201, responses=documented(404, 409))
+async def add_insight(agent: str, body: NewInsight, api: TheApi, once: Once) -> Insight:
+    """Teach an agent something for its work."""
+
+    def add(tx: Tx) -> Insight:
+        return knowledge.learn(
+            tx,
+            _agent(tx, agent),
+            body.type,
+            body.content,
+            author=HUMAN,
+            confidence=body.confidence,
+            valid_until=body.valid_until,
+        )
+
+    return await once(add, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.delete("/agents/{agent}/insights/{insight}", status_code=204, responses=documented(404))
+async def remove_insight(agent: str, insight: str, api: TheApi) -> Response:
+    """Take an insight back; it can be undone."""
+    await api.store.write(lambda tx: knowledge.remove(tx, AgentId(_agent(tx, agent).id), insight))
+    return Response(status_code=204)
+
+
+@router.get("/agents/{agent}/changes", responses=documented(404))
+async def list_changes(agent: str, api: TheApi, limit: Limit = 100) -> list[Change]:
+    """How what an agent knows came about, oldest first."""
+    return await api.store.read(
+        lambda tx: rows.changes(tx, AgentId(_agent(tx, agent).id), limit=limit)
+    )
+
+
+@router.post("/changes/{change}/undo", responses=documented(404, 409))
+async def undo_change(change: str, api: TheApi) -> Change:
+    """Put back what a change altered."""
+    return await api.store.write(knowledge.undo, change)
+
+
+@router.get("/teams/{team}/held", responses=documented(404))
+async def list_held(team: str, api: TheApi) -> list[HeldView]:
+    """What was learned from words nobody vouches for, and counts only if you confirm it."""
+
+    def look(tx: Tx) -> list[HeldView]:
+        found = knowledge.held(tx, teams.find(tx, team).id)
+        return [HeldView(**item._asdict()) for item in found]
+
+    return await api.store.read(look)
+
+
+@router.post("/held/{item}/confirm", responses=documented(404, 409))
+async def confirm_held(item: str, api: TheApi) -> Insight | Memory | Draft:
+    """Vouch for something that was held."""
+    return await api.store.write(knowledge.confirm, item)
+
+
+@router.post("/held/{item}/reject", responses=documented(404, 409))
+async def reject_held(item: str, api: TheApi) -> Insight | Memory | Draft:
+    """Say that something that was held should never count."""
+    return await api.store.write(knowledge.reject, item)

@@ -1,0 +1,183 @@
+"""Triggers: why a team's agents wake by themselves."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import Cost, View
+from agiraph.domain.ids import AgentId, TriggerId
+from agiraph.domain.triggers import (
+    ActionType,
+    Firing,
+    Misfire,
+    Overlap,
+    Trigger,
+    TriggerStatus,
+    TriggerType,
+)
+from agiraph.services import ringing
+from agiraph.services import triggers as verbs
+from agiraph.store import teams, triggers
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["triggers"])
+
+
+class NewTrigger(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "type": "scheduled",
+                "config": {"cron": "0 9 * * MON", "zone": "Europe/Berlin"},
+                "payload": {"task": "Write the weekly summary"},
+            }
+        },
+    )
+
+    type: TriggerType
+    agent: str | None = Field(
+        default=None, max_length=200, description="Whose; by default the coordinator's."
+    )
+    config: dict[str, Any] = Field(default_factory=dict[str, Any])
+    action: ActionType = "wake_agent"
+    payload: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class TriggerChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["active", "paused"]
+
+
+class TriggerView(View):
+    id: str
+    team_id: str
+    agent_id: str
+    type: TriggerType
+    action: ActionType
+    config: dict[str, Any]
+    payload: dict[str, Any]
+    zone: str
+    misfire: Misfire
+    overlap: Overlap
+    status: TriggerStatus
+    due_at: datetime | None
+    """When it fires next; null while its agent works, or if it is not time that sets it off."""
+    is_overdue: bool
+    fired_at: datetime | None
+    fired: int
+    skipped: int
+    gated: int
+    """How often there was nothing to wake anybody for; that cost nothing."""
+    made_by: str
+    promised_to: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ended: str | None
+    cost: Cost
+
+
+class MadeTrigger(TriggerView):
+    secret: str | None = None
+    """What a webhook's caller must send; shown this once."""
+
+
+def _view(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+    cost = triggers.cost(tx, trigger.id)
+    shown = {
+        name: getattr(trigger, name)
+        for name in TriggerView.model_fields
+        if name not in ("is_overdue", "cost")
+    }
+    late = trigger.due_at is not None and trigger.due_at < tx.now - ringing.LATE
+    return {
+        **shown,
+        "is_overdue": late and trigger.status == "active",
+        "cost": Cost(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
+    }
+
+
+@router.get("/teams/{team}/triggers", responses=documented(404))
+async def list_triggers(team: str, api: TheApi) -> list[TriggerView]:
+    """Every trigger of a team, with when it fires next and what it has cost."""
+
+    def look(tx: Tx) -> list[TriggerView]:
+        found = triggers.of_team(tx, teams.find(tx, team).id)
+        return [TriggerView(**_view(tx, trigger)) for trigger in found]
+
+    return await api.store.read(look)
+
+
+@router.post("/teams/{team}/triggers", status_code=201, responses=documented(404, 409))
+async def create_trigger(team: str, body: NewTrigger, api: TheApi, once: Once) -> MadeTrigger:
+    """Let an agent wake by a clock, an event, idleness or a call from outside."""
+
+    def create(tx: Tx) -> MadeTrigger:
+        found = teams.find(tx, team)
+        agent = teams.by_name(tx, found.id, body.agent or "coordinator")
+        made = verbs.create(
+            tx,
+            agent_id=AgentId(agent.id),
+            type=body.type,
+            config=body.config,
+            action=body.action,
+            payload=body.payload,
+        )
+        return MadeTrigger(**_view(tx, made.trigger), secret=made.secret)
+
+    return await once(create, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.patch("/teams/{team}/triggers/{trigger}", responses=documented(404, 409))
+async def change_trigger(team: str, trigger: str, body: TriggerChange, api: TheApi) -> TriggerView:
+    """Pause a trigger, or let it go on."""
+
+    def change(tx: Tx) -> TriggerView:
+        found = verbs.find(tx, teams.find(tx, team).id, trigger)
+        switch = verbs.pause if body.status == "paused" else verbs.resume
+        return TriggerView(**_view(tx, switch(tx, found.id)))
+
+    return await api.store.write(change)
+
+
+@router.delete("/teams/{team}/triggers/{trigger}", status_code=204, responses=documented(404))
+async def cancel_trigger(team: str, trigger: str, api: TheApi) -> Response:
+    """End a trigger."""
+
+    def cancel(tx: Tx) -> None:
+        verbs.cancel(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
+
+    await api.store.write(cancel)
+    return Response(status_code=204)
+
+
+@router.get("/teams/{team}/triggers/{trigger}/firings", responses=documented(404))
+async def list_firings(team: str, trigger: str, api: TheApi, limit: Limit = 100) -> list[Firing]:
+    """What became of each time a trigger should have fired, newest first."""
+
+    def look(tx: Tx) -> list[Firing]:
+        found = verbs.find(tx, teams.find(tx, team).id, trigger)
+        return triggers.firings(tx, found.id, limit=limit)
+
+    return await api.store.read(look)
+
+
+@router.post("/hooks/{trigger}", status_code=202, responses=documented(404, 409))
+async def hit_webhook(
+    trigger: str,
+    request: Request,
+    api: TheApi,
+    secret: Annotated[str, Header(alias="X-Agiraph-Secret", max_length=200)],
+    delivery: Annotated[
+        str | None,
+        Header(alias="X-Delivery-Id", max_length=200, description="The same again fires once."),
+    ] = None,
+) -> Firing:
+    """A call from outside. Its secret is its own; it needs no token."""
+    body = (await request.body())[:100_000].decode(errors="replace")
+    return await api.store.write(ringing.hit, TriggerId(trigger), secret, body, delivery=delivery)
