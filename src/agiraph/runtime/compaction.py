@@ -14,7 +14,7 @@ from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services import board, journal, notices
+from agiraph.services import board, journal, notices, promises
 from agiraph.services.journal import Notice
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
@@ -121,6 +121,10 @@ def _around(tx: Tx, node: WorkNode) -> list[str]:
     ]
     if asked:
         lines.append("What you asked the human:\n" + "\n".join(asked))
+    assert node.assignee_id is not None
+    promised = [promises.line(tx, given) for given in promises.promises(tx, node.assignee_id)]
+    if promised:
+        lines.append("What you have promised:\n" + "\n".join(promised))
     return lines
 
 

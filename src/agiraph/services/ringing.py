@@ -79,22 +79,29 @@ def _ring_once(tx: Tx, trigger: Trigger, due: datetime) -> None:
 def _ring_schedule(tx: Tx, trigger: Trigger, due: datetime) -> None:
     """Handle every slot up to now: the clock may have jumped, or nobody was there."""
     schedule = cron.parse(trigger.config["cron"], trigger.zone)
+    if trigger.until is not None and due > trigger.until:
+        return firing.go_on(tx, trigger, due)
+    after = schedule.next(due)
+    if tx.now - due <= LATE and (after is None or after > tx.now):
+        firing.handle(tx, trigger, firing.at(due))
+        return firing.go_on(tx, trigger, after)
     end = tx.now if trigger.until is None else min(tx.now, trigger.until)
-    latest = schedule.last(end, not_before=due)
-    if latest is not None:
-        made_up = _made_up(schedule, trigger, due, latest, now=tx.now)
-        before = (made_up[0] if made_up else latest + cron.MINUTE) - cron.MINUTE
-        if missed := schedule.count(due, before):
-            last = schedule.last(before, not_before=due)
-            firing.skip(
-                tx, trigger, firing.at(due), MISFIRE,
-                count=missed, last=None if last is None else firing.at(last),
-            )  # fmt: skip
-        for slot in made_up:
-            trigger = TRIGGERS.get(tx, trigger.id)
-            if trigger.max_fires is None or trigger.fired < trigger.max_fires:
-                firing.handle(tx, trigger, firing.at(slot))
-    firing.go_on(tx, trigger, schedule.next(latest or tx.now))
+    latest = schedule.last(end, not_before=due) or due
+    made_up = _made_up(schedule, trigger, due, latest, now=tx.now)
+    _skip(tx, schedule, trigger, due, made_up[0] - cron.MINUTE if made_up else latest)
+    for slot in made_up:
+        trigger = TRIGGERS.get(tx, trigger.id)
+        if trigger.max_fires is None or trigger.fired < trigger.max_fires:
+            firing.handle(tx, trigger, firing.at(slot))
+    return firing.go_on(tx, trigger, schedule.next(latest))
+
+
+def _skip(tx: Tx, schedule: cron.Cron, trigger: Trigger, due: datetime, until: datetime) -> None:
+    """Record the slots from the due one on that nobody was there for."""
+    last = schedule.last(until, not_before=due)
+    if last is not None:
+        count = schedule.count(due, last)
+        firing.skip(tx, trigger, firing.at(due), MISFIRE, count=count, last=firing.at(last))
 
 
 def _made_up(

@@ -1,0 +1,213 @@
+"""A year of schedules, clocks that are set and clocks that jump: no slot twice, none lost."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agiraph.domain.ids import AgentId
+from agiraph.domain.triggers import Trigger
+from agiraph.services import triggers, work
+from agiraph.services.firing import MISFIRE
+from agiraph.store import triggers as rows
+from agiraph.store import waits
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+
+MINUTE = timedelta(minutes=1)
+START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+EXPRESSIONS = (
+    "0 * * * SUN",
+    "*/45 * 1-8 MAR,APR,OCT,NOV *",
+    "5 */4 * * *",
+    "30 2 * * *",
+    "30 1 * * *",
+    "45 1 * * *",
+    "15 2 * * SUN",
+    "0 2,3 * * *",
+    "*/20 2 * * *",
+    "0 9 * * MON-FRI",
+    "0 0 1 * *",
+    "59 23 31 * *",
+    "0 12 13 * FRI",
+    "10 0-23/6 * MAR,APR,OCT,NOV *",
+)
+POLICIES = ("once", "all", "skip")
+
+
+# ---- what should happen, found by walking every minute ---------------------------------------
+
+
+def _numbers(text: str, first: int, last: int, names: str = "") -> set[int]:
+    for number, name in enumerate(names.split(), first):
+        text = text.replace(name, str(number))
+    found: set[int] = set()
+    for part in text.split(","):
+        span, _, step = part.partition("/")
+        low, _, high = span.replace("*", f"{first}-{last}").partition("-")
+        found.update(range(int(low), int(high or low) + 1, int(step or 1)))
+    return found
+
+
+MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
+
+
+def _asks_for(expression: str) -> Callable[[datetime], bool]:
+    minute, hour, day, month, weekday = expression.split()
+    minutes, hours = _numbers(minute, 0, 59), _numbers(hour, 0, 23)
+    days, months = _numbers(day, 1, 31), _numbers(month, 1, 12, MONTHS)
+    weekdays = {n % 7 for n in _numbers(weekday, 0, 7, "SUN MON TUE WED THU FRI SAT")}
+    both = day != "*" and weekday != "*"
+
+    def asks(local: datetime) -> bool:
+        if local.minute not in minutes or local.hour not in hours or local.month not in months:
+            return False
+        by_day, by_week = local.day in days, local.isoweekday() % 7 in weekdays
+        return by_day or by_week if both else by_day and by_week
+
+    return asks
+
+
+def expected(expression: str, minutes: list[tuple[datetime, datetime, list[datetime]]]) -> set[str]:
+    """Every slot, by looking at what the clock shows in each minute and what it left out."""
+    asks = _asks_for(expression)
+    is_interval = expression.split()[1].startswith("*")
+    found: set[str] = set()
+    for moment, local, left_out in minutes:
+        shown = asks(local) and (is_interval or not local.fold)
+        if shown or (left_out and any(asks(each) for each in left_out)):
+            found.add(moment.isoformat(timespec="seconds"))
+    return found
+
+
+def walk(zone: str, first: datetime, last: datetime) -> Iterator[tuple[Any, Any, list[Any]]]:
+    """Each minute with what the zone's clock shows, and what it jumped over just before."""
+    moment, before = first, (first - MINUTE).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    while moment <= last:
+        local = moment.astimezone(ZoneInfo(zone))
+        naive = local.replace(tzinfo=None)
+        skipped = [before + n * MINUTE for n in range(1, (naive - before) // MINUTE)]
+        yield moment, local, skipped
+        moment, before = moment + MINUTE, naive
+
+
+# ---- what does happen ----------------------------------------------------------------------
+
+
+@dataclass
+class Clock:
+    """A clock that jumps on certain days: ahead, back, or over the night a computer slept."""
+
+    now: datetime
+    end: datetime
+    jumps: list[tuple[datetime, timedelta]] = field(default_factory=list[Any])
+
+    def reach(self, due: datetime) -> bool:
+        """Go to that moment, or to where a jump leads on the way; False when it is over."""
+        if self.jumps and self.jumps[0][0] <= due:
+            at, by = self.jumps.pop(0)
+            self.now = at + by
+            return True
+        self.now = max(self.now, due)
+        return self.now <= self.end
+
+
+def live(tx: Tx, clock: Clock) -> None:
+    """Ring whatever is due, at every due time until the end."""
+    real = tx.now
+    while (due := waits.next_due(tx)) is not None and clock.reach(due):
+        tx.now = clock.now
+        while work.ring(tx):
+            pass
+    tx.now = real
+
+
+def jumps(days: int) -> list[tuple[datetime, timedelta]]:
+    """Every eleven days one: an hour ahead, an hour back, eight hours asleep, in turn."""
+    kinds = (timedelta(hours=1), timedelta(hours=-1), timedelta(hours=8))
+    times = range(3, days, 11)
+    minutes = (timedelta(days=day, minutes=37 * day) for day in times)
+    return [(START + at, kinds[n % 3]) for n, at in enumerate(minutes)]
+
+
+def make(tx: Tx, agent_id: AgentId, zone: str) -> list[Trigger]:
+    real, tx.now = tx.now, START
+    made = [
+        triggers.create(
+            tx,
+            agent_id=agent_id,
+            type="scheduled",
+            config={"cron": expression, "zone": zone, "misfire": POLICIES[n % 3]},
+            action="send_message",
+            payload={"to": "human", "content": f"{expression} in {zone}"},
+        ).trigger
+        for n, expression in enumerate(EXPRESSIONS)
+    ]
+    tx.now = real
+    return made
+
+
+def accounted(tx: Tx, trigger: Trigger) -> tuple[list[str], list[tuple[str, str, int]]]:
+    """The slots that fired, and the runs of those that were skipped."""
+    found = rows.firings(tx, trigger.id, limit=1_000_000)
+    assert {f.reason for f in found if f.outcome == "skipped"} <= {MISFIRE}
+    return (
+        [f.slot for f in found if f.outcome == "fired"],
+        [(f.slot, f.last_slot or f.slot, f.count) for f in found if f.outcome == "skipped"],
+    )
+
+
+def said(tx: Tx) -> list[str]:
+    return [row[0] for row in tx.all("select text from messages where recipient = 'human'")]
+
+
+async def run(world: World, zone: str, days: int, jumping: list[Any]) -> None:
+    founded = await world.found("Keep time", start=False)
+    made = await world.store.write(make, founded.coordinator.id, zone)
+    end = START + timedelta(days=days)
+    await world.store.write(live, Clock(START, end, jumping))
+
+    minutes = list(walk(zone, START + MINUTE, end))
+    messages = await world.store.read(said)
+    for expression, trigger in zip(EXPRESSIONS, made, strict=True):
+        slots = expected(expression, minutes)
+        fired, skipped = await world.store.read(accounted, trigger)
+        passed: list[str] = []
+        for first, last, count in skipped:
+            run = sorted(slot for slot in slots if first <= slot <= last)
+            assert (len(run), run[0], run[-1]) == (count, first, last), (expression, zone)
+            passed += run
+        assert len(fired) == len(set(fired)), (expression, zone)
+        assert sorted(fired + passed) == sorted(slots), (expression, zone)
+        assert messages.count(f"{expression} in {zone}") == len(fired)
+        kept = await world.store.read(rows.TRIGGERS.get, trigger.id)
+        assert (kept.fired, kept.skipped) == (len(fired), len(passed))
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+async def test_in_a_year_with_jumping_clocks_each_slot_fires_once_or_is_recorded_as_skipped(
+    tmp_path: Path, zone: str
+) -> None:
+    async with World(tmp_path / "home") as world:
+        await run(world, zone, 365, jumps(365))
+
+
+async def test_the_same_holds_on_either_database(world: World) -> None:
+    await run(world, "Australia/Lord_Howe", 100, jumps(100))
+
+
+def test_the_walk_finds_what_clocks_leave_out() -> None:
+    """The yardstick itself: an hour that is not there, an hour that is there twice."""
+    spring = datetime(2026, 3, 29, tzinfo=UTC)
+    left_out = [s for _, _, s in walk("Europe/Berlin", spring, spring + timedelta(hours=3)) if s]
+    assert [(len(s), s[0].hour, s[-1].minute) for s in left_out] == [(60, 2, 59)]
+    autumn = datetime(2026, 10, 25, tzinfo=UTC)
+    walked = list(walk("Europe/Berlin", autumn, autumn + timedelta(hours=3)))
+    assert len(expected("30 2 * * *", walked)) == 1
+    assert len(expected("30 * * * *", walked)) == 3
+    assert re.match(r"2026-10-25T00:30", min(expected("30 2 * * *", walked)))
