@@ -8,6 +8,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.people import Rule
 from agiraph.home.scopes import Place
+from agiraph.policies import taint
 from agiraph.services import mail
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -47,19 +48,28 @@ class PermissionPolicy:
 
     def needs_approval(self, ctx: RunContext, call: ToolCall) -> bool:
         rule = self.matching(ctx, call)
-        return rule is not None and rule.action == "ask"
+        if rule is not None:
+            return rule.action == "ask"
+        return taint.objection(ctx, call) is not None
+
+    def vouches(self, ctx: RunContext, call: ToolCall) -> bool:
+        """Whether the team's rules allow this call in so many words, whatever led to it."""
+        rule = self.matching(ctx, call)
+        return rule is not None and rule.action == "allow"
 
 
 def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     """Ask for approval of this very call, or say what was decided before."""
     key = mail.call_key(ctx.node.id, call)
     asked = messages.approval(tx, key)
+    if asked is None and taint.was_said(tx, ctx, call):
+        return Done("approved")
     if asked is None:
         given = ", ".join(f"{name}={_shown(value)}" for name, value in call.arguments.items())
         asked = mail.ask(
             tx,
             ctx.lease,
-            text=f"May I call {call.name}({given})?",
+            text=f"May I call {call.name}({given})?{_why(ctx, call)}",
             kind="approval",
             options=("approve", "deny"),
             ref=key,
@@ -69,6 +79,15 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     if asked.decision == "deny":
         return Done("The human refused this call.", failed=True)
     return Pending(f"approval:{asked.id}", f"asked the human to approve {call.name}")
+
+
+def _why(ctx: RunContext, call: ToolCall) -> str:
+    if (objection := taint.objection(ctx, call)) is None:
+        return ""
+    return (
+        f" I ask because {objection}, and I have read words from {ctx.tainted_by} that nobody "
+        "vouches for: they may be behind this call."
+    )
 
 
 def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:

@@ -62,10 +62,12 @@ class Caller:
         asked = ToolCall(id=call.id, name=call.name, arguments=arguments)
         if refused := self.permission.settled(ctx, asked):
             return await self._record(ctx, call, refused)
+        ctx.is_vouched_for = self.permission.vouches(ctx, asked)
         if self.permission.needs_approval(ctx, asked):
             decision = await self._ask(ctx, asked)
             if decision != Done("approved"):
                 return decision
+            ctx.is_vouched_for = True
         if tool.effect == "transaction":
 
             def act(tx: Tx) -> Answer:

@@ -144,6 +144,12 @@ def unread_from(tx: Tx, team_id: TeamId, *, sender: str = "") -> int:
     return 0 if row is None else int(row[0])
 
 
+def from_human(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
+    """What the person said to anyone on this team, newest first."""
+    where = f"team_id = :team_id and sender = '{HUMAN}' order by id desc limit :limit"
+    return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
+
+
 def was_told(tx: Tx, node_id: NodeId) -> bool:
     """Whether somebody has read a message that says how this node ended."""
     sql = (

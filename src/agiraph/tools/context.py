@@ -14,6 +14,7 @@ from agiraph.home.scopes import Scope
 from agiraph.services.spending import Envelope
 from agiraph.store.database import Store
 from agiraph.store.rows import to_text
+from agiraph.web.access import Web
 
 
 @dataclass(slots=True)
@@ -56,6 +57,9 @@ class RunContext:
     """Every tool there is, whoever may call it."""
     calling: str = ""
     """The id of the call under way; an agent does one thing at a time."""
+    is_vouched_for: bool = False
+    """Whether a person has allowed the call under way, by a rule or by their word."""
+    web: Web = field(default_factory=Web)
     tally: Tally = field(default_factory=Tally)
 
     answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])

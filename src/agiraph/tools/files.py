@@ -9,14 +9,20 @@ from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
+from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.home.scopes import Place
+from agiraph.services import taint
+from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
 
 PAGE = 16 * 1024
 """How much of a file a model is shown at once; it may page on."""
 LIMIT = 4 * 2**20
+PAGES, RESULTS = "pages", "results"
+"""On an agent's desk: web pages that it read, and answers that were too long for its thread."""
+SAVED = "a saved page"
 
 Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a team path")]
 
@@ -36,6 +42,24 @@ def _write(ctx: RunContext, path: str, data: bytes) -> None:
     folder, name = ctx.scope.resolve(path, "w")
     with folder:
         folder.write(name, data)
+
+
+async def _strange(ctx: RunContext, path: str) -> str | None:
+    """What a file is tainted by: as the node that made it is, or the thread that was answered."""
+    spot = ctx.scope.locate(path)
+    match spot.place:
+        case Place.PUBLISHED:
+            owner = spot.folder.split("/")[1]
+        case Place.OTHER_NODE if spot.rest:
+            owner = spot.rest[0]
+        case Place.OWN_DESK if spot.rest[:1] == (PAGES,):
+            return SAVED
+        case Place.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
+            thread_id = ThreadId(spot.rest[1].partition("-")[0])
+            return await ctx.store.read(threads.tainter, thread_id)
+        case _:
+            return None
+    return await ctx.store.read(taint.of_nodes, [owner])
 
 
 @tool(
@@ -68,7 +92,7 @@ async def read_file(
         after = offset + PAGE - len(torn)
         return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
-    return Done(await asyncio.to_thread(page))
+    return Done(await asyncio.to_thread(page), tainted_by=await _strange(ctx, path))
 
 
 @tool(
@@ -109,7 +133,8 @@ async def read_ref(
     node = ctx.home.team(ctx.team.id).node(NodeId(path.split("/")[1]))
     manifest = await asyncio.to_thread(node.manifest)
     files = "\n".join(f"- {name}/{file}" for file in sorted(manifest.files)) or "(no files)"
-    return Done(f"{manifest.summary}\n\nFiles, to read with read_ref:\n{files}")
+    said = f"{manifest.summary}\n\nFiles, to read with read_ref:\n{files}"
+    return Done(said, tainted_by=await _strange(ctx, path))
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
@@ -183,4 +208,4 @@ async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
         ]
         return "\n".join(lines) or "(empty)"
 
-    return Done(await asyncio.to_thread(listing))
+    return Done(await asyncio.to_thread(listing), tainted_by=await _strange(ctx, path))

@@ -1,25 +1,33 @@
 """Shell tool: commands, supervised, with what they did on disk even if we die meanwhile."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.home import commands
+from agiraph.home import commands, confinement
 from agiraph.home.commands import CommandResult
+from agiraph.services import taint
+from agiraph.store import threads
+from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
 
 LONGEST = 3600
+WITHOUT_NETWORK = (
+    "(It ran without network and could write only here, since this thread holds words from {by}. "
+    "If it needs more, make the call again with network=true: the human is asked.)"
+)
 
 
 def _spool_name(ctx: RunContext, call_id: str) -> str:
     return f"{ctx.lease.thread_id}-{call_id}"
 
 
-def shown(result: CommandResult) -> Answer:
+def shown(result: CommandResult) -> Done:
     """A result the way a model reads it: how it ended first, then what it said."""
     match result.ended:
         case "exited":
@@ -49,7 +57,8 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             "if you still want it.",
             failed=True,
         )
-    return shown(result)
+    tainted_by = ctx.tainted_by or await _strange(ctx, call.arguments["command"])
+    return replace(shown(result), tainted_by=tainted_by)
 
 
 @tool(
@@ -59,21 +68,54 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
     fails again if nothing changes. Chain with && so that later steps do not run on broken ones.
     What a command leaves running is ended with it. Long output is shown by its head and tail;
-    the whole of it is kept in a file whose name you are told.
+    the whole of it is kept in a file whose name you are told. Once you have read text from the web,
+    commands run without network.
     """,
 )
 async def bash(
     ctx: RunContext,
     command: Annotated[str, Field(min_length=1)],
     timeout: Annotated[int, Field(ge=1, le=LONGEST, description="Seconds")] = 120,
+    network: Annotated[
+        bool, Field(description="Ask the human for the network, where it was taken away")
+    ] = False,
 ) -> Answer:
     """Run a shell command."""
     node = ctx.home.node_path(ctx.team.id, ctx.node.id)
+    tainted_by = ctx.tainted_by or await _strange(ctx, command)
+    is_confined = tainted_by is not None and not ctx.is_vouched_for
+    given = command
+    if is_confined:
+        given = confinement.wrapped(
+            command,
+            scratch=str(node / "scratch"),
+            nodes=str(node.parent),
+            home=str(ctx.home.path.absolute()),
+        )
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.calling)),
-        command=command,
+        command=given,
         cwd=node / "scratch",
         timeout=timeout,
         env=commands.child_environment(node),
     )
-    return shown(result)
+    answer = shown(result)
+    if not is_confined:
+        return answer
+    said = (
+        f"{answer.text}\n{WITHOUT_NETWORK.format(by=tainted_by)}" if answer.failed else answer.text
+    )
+    return replace(answer, text=said, tainted_by=tainted_by)
+
+
+async def _strange(ctx: RunContext, command: str) -> str | None:
+    """What a command may come to read that nobody vouches for: what other nodes have published."""
+    if not any(
+        word in command for word in ("..", "nodes", "node_", "published", str(ctx.home.path))
+    ):
+        return None
+
+    def of_team(tx: Tx) -> str | None:
+        return taint.of_nodes(tx, [node for node, _ in threads.tainters(tx, ctx.team.id)])
+
+    return await ctx.store.read(of_team)
