@@ -7,8 +7,8 @@ from rich.table import Column, Table
 from agiraph.cli.session import as_json, command, opened, shown
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.messages import Decision, Message
+from agiraph.services import inbox as box
 from agiraph.services import journal
-from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
@@ -38,18 +38,22 @@ def decide(question: Message, text: str) -> tuple[str, Decision | None]:
 async def inbox(only_open: bool, json_: bool) -> None:
     """List questions, approvals, results and failures."""
     async with opened() as (_, store):
-        found = await store.read(messages.inbox, limit=1000)
-        waiting = {m.id for m in await store.read(messages.open_questions)}
+        found = (await store.read(box.items, limit=box.MOST)).items
     if only_open:
-        found = [m for m in found if m.id in waiting]
+        found = [item for item in found if item.needs_answer]
     if json_:
-        return click.echo(as_json(found))
+        return click.echo(as_json([item.message for item in found]))
     if not found:
         return click.echo("Nothing here.")
     table = Table(Column("id", no_wrap=True), "kind", "state", "text", box=None)
-    for message in found:
-        state = "answered" if message.answered_at else "open" if message.id in waiting else ""
-        table.add_row(message.id, message.kind, state, shown(message.text))
+    for item in found:
+        message = item.message
+        state = "open" if item.needs_answer else item.state
+        said = message.title if message.kind == "briefing" else message.text
+        lost = [d.channel for d in item.deliveries if d.status == "failed"]
+        note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
+        style = "bold" if item.state == "unread" else None
+        table.add_row(message.id, message.kind, state, shown(said) + note, style=style)
     Console().print(table)
 
 
