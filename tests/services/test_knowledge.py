@@ -328,6 +328,8 @@ async def test_upkeep_prunes_what_expired_and_merges_what_came_to_stand_side_by_
     twin = await learn(world, agent, "Use WAL mode with SQLite", source_thread_id=OTHER, held=True)
     # As an older version might have left it: a twin that was never compared.
     await world.store.write(rows.INSIGHTS.update, twin.id, status="active")
+    assert not await world.store.read(upkeep.is_due, agent.team_id)
+    world.clock.advance(days=1)
     assert await world.store.read(upkeep.is_due, agent.team_id)
     assert await world.store.write(upkeep.maintain, agent.team_id) == (0, 1, 0)
     assert not await world.store.read(upkeep.is_due, agent.team_id)

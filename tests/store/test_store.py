@@ -288,8 +288,10 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
-    *("agents", "dependencies", "events", "insights", "memories", "messages", "nodes", "spend"),
-    *("stages", "teams", "threads", "timers", "triggers", "turns", "waits"),
+    *("about", "agents", "answered", "audit", "channels", "deliveries", "dependencies", "drafts"),
+    *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
+    *("nodes", "passage_words", "passages", "passes", "spend", "stages", "teams", "threads"),
+    *("timers", "triggers", "turns", "waits"),
 ]
 
 
@@ -299,7 +301,8 @@ async def test_a_fresh_sqlite_file_gets_todays_tables_and_keeps_them(tmp_path: P
     await (await open_store(url, ManualClock())).close()
     made = outside(url, shape)
     await (await open_store(url, ManualClock())).close()
-    assert [name for name, _ in made] == TABLES
+    ours = [name for name, _ in made if not name.startswith("passage_words_")]  # FTS5's own
+    assert ours == TABLES
     assert (outside(url, shape), outside(url, "pragma user_version")) == (
         made,
         [(migrate.newest(),)],

@@ -131,10 +131,19 @@ def agent(role: str, *tools: str) -> Agent:
 COMMON = [
     "ask_human", "assign_task", "bash", "cancel_work_node", "check_board", "check_messages",
     "checkpoint",
-    "create_work_node", "edit_file", "list_files", "read_file", "read_ref", "send_message",
-    "task_output", "write_file",
+    "cancel_trigger", "create_work_node", "edit_file", "knowledge_search", "list_files",
+    "list_triggers", "memory_read", "memory_search", "memory_write", "read_file", "read_ref",
+    "schedule", "send_message", "task_output", "write_file",
 ]  # fmt: skip
-LEADING = ["assign_worker", "finish", "promote", "reconvene", "spawn_worker", "start_stage"]
+LEADING = [
+    "assign_worker",
+    "finish",
+    "promise",
+    "promote",
+    "reconvene",
+    "spawn_worker",
+    "start_stage",
+]
 WORKING = ["publish", "suggest_next"]
 
 

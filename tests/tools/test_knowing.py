@@ -1,6 +1,7 @@
 """Tools to know by: notes and search at work, memories and insights in conversation."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,27 @@ async def test_work_begins_with_memory_index_and_the_logs_of_two_days(talking: W
     [wednesday] = await told(talking, founded, call("begin_again"))
     assert "Tuesday's." in wednesday.text
     assert "Monday's entry." not in wednesday.text
+
+
+async def test_once_a_day_what_is_known_is_looked_after_at_the_start_of_work(
+    talking: World,
+) -> None:
+    founded = await talking.found("Keep", start=False)
+    agent = founded.coordinator
+    until = talking.clock.now() + timedelta(days=20)
+    await talking.store.write(
+        knowledge.learn, agent, "fact", "The fair is on", author=agent.id, valid_until=until
+    )
+    await told(talking, founded, call("memory_write", path="2026-01-05.md", content="It begins."))
+    talking.clock.advance(days=40)
+    [prompt] = await told(talking, founded, call("begin_again"))
+    assert "The fair is on" not in prompt.text
+    team = talking.path / "teams" / founded.team.id
+    assert (team / "memory/archive/2026-01-05.md").exists()
+    [found] = await told(talking, founded, call("knowledge_search", query="begins"))
+    assert "memory/archive/2026-01-05.md" in found.text
+    verbs = [c.verb for c in await talking.store.read(rows.changes, agent.id)]
+    assert verbs == ["learned", "expired", "maintained"]
 
 
 async def test_a_small_memory_is_shown_whole(world: World) -> None:

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
-from agiraph.domain.knowledge import Insight
+from agiraph.domain.knowledge import Draft, Insight
 from agiraph.domain.people import Agent, Team
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
-from agiraph.services import notices, recall
+from agiraph.services import notices, recall, upkeep
+from agiraph.store import knowledge
+from agiraph.store.tx import Tx
 from agiraph.tools import knowing
 from agiraph.tools.context import RunContext
 
@@ -33,17 +35,25 @@ NOTES_LIMIT = 16 * 1024
 """How much of a notes file goes into a prompt; the rest can be read with a tool."""
 
 
+class Known(NamedTuple):
+    """What an agent knows when it sits down, beside what stands in its files."""
+
+    insights: Sequence[Insight] = ()
+    is_upkeep_due: bool = False
+    """It woke by itself, and its notes were not looked after for a day."""
+
+
 def system_prompt(
     team: Team,
     agent: Agent,
     folder: TeamFolder,
     tools: Iterable[ToolSpec],
     now: datetime,
-    insights: Sequence[Insight] = (),
+    known: Known | None = None,
 ) -> str:
     """Who the agent is, what the team wants, what it knows, and how its tools are used."""
     desk = f"agents/{agent.name}"
-    tools = tuple(tools)
+    tools, known = tuple(tools), known or Known()
     role = "coordinator" if agent.role == "coordinator" else "worker"
     manner = role if tools else "single"
     sections = [
@@ -54,18 +64,40 @@ def system_prompt(
         f"# The team's goal\n\n{team.goal}",
         *_notes(folder, desk, role, now),
         titled("Your notebook", note(folder, f"{desk}/NOTEBOOK.md")),
-        titled(LEARNED, "\n".join(recall.as_lines(insights, ids=False))),
+        titled(LEARNED, "\n".join(recall.as_lines(known.insights, ids=False))),
         prompt("rules") if tools else "",
+        prompt("maintenance") if tools and known.is_upkeep_due else "",
         guidance(tools),
         f"Today is {now:%A, %d %B %Y} (UTC).",
     ]
     return "\n\n".join(section for section in sections if section.strip())
 
 
-async def known(ctx: RunContext) -> list[Insight]:
-    """The insights an agent sits down with; its notes are brought up to date beforehand."""
-    await knowing.refreshed(ctx)
-    return await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
+async def known(ctx: RunContext) -> Known:
+    """What is known for this work; once a day, after all that is known was looked after."""
+    start = await ctx.store.read(_start, ctx)
+    if start.drafts or start.is_due:
+        await knowing.refreshed(ctx)
+    if not start.is_due:
+        return Known(start.insights)
+    await ctx.store.write(upkeep.maintain, ctx.team.id)
+    insights = (await ctx.store.read(_start, ctx)).insights
+    return Known(insights, is_upkeep_due=ctx.node.source == "trigger")
+
+
+class _Start(NamedTuple):
+    insights: list[Insight]
+    drafts: list[Draft]
+    is_due: bool
+
+
+def _start(tx: Tx, ctx: RunContext) -> _Start:
+    is_lead = ctx.agent.role == "coordinator"
+    return _Start(
+        recall.for_work(tx, ctx.agent.id, ctx.node.task),
+        knowledge.accepted(tx, ctx.agent.id),
+        is_lead and upkeep.is_due(tx, ctx.team.id),
+    )
 
 
 def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]:

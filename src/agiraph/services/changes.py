@@ -87,7 +87,7 @@ def write(
         touched=touched,
     )
     CHANGES.insert(tx, change)
-    if verb != "learned":
+    if verb != "learned" and touched:
         tx.emit(
             about.team_id,
             "knowledge.changed",

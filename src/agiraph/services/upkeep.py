@@ -10,7 +10,7 @@ from agiraph.store import knowledge as rows
 from agiraph.store import passages, teams
 from agiraph.store.knowledge import INSIGHTS, MEMORIES, Item
 from agiraph.store.rows import Table
-from agiraph.store.teams import AGENTS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 EVERY = timedelta(days=1)
@@ -25,8 +25,8 @@ class Maintained(NamedTuple):
 
 def is_due(tx: Tx, team_id: TeamId) -> bool:
     """Whether a day has passed since a team's knowledge was last looked after."""
-    last = rows.last_maintained(tx, team_id)
-    return last is None or tx.now - last >= EVERY
+    last = rows.last_maintained(tx, team_id) or TEAMS.get(tx, team_id).created_at
+    return tx.now - last >= EVERY
 
 
 def maintain(tx: Tx, team_id: TeamId) -> Maintained:

@@ -48,6 +48,7 @@ async def refreshed(ctx: RunContext) -> dict[str, str]:
         with suppress(Refused):  # there may be no room for it by now; it stays where it is
             await asyncio.to_thread(kept.accept, draft.path, draft.content, today=_today(ctx))
             await ctx.store.write(notes.settled, draft)
+    await asyncio.to_thread(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     if await ctx.store.read(notes.is_stale, ctx.agent, files):
         await ctx.store.write(notes.index, ctx.agent, files)

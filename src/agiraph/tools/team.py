@@ -304,7 +304,8 @@ def start_stage(
     effect="transaction",
     guidance="""
     After a stage: read what came of it, judge it, and say so here. Then decide what comes next:
-    more work, other work, or the end.
+    more work, other work, or the end. Reflect on what you learned, and write what will matter
+    again into your notes (memory_write).
     """,
 )
 def reconvene(

@@ -98,7 +98,8 @@ async def finish(ctx: RunContext, summary: Summary) -> Answer:
     effect="transaction",
     guidance="""
     Note where you stand after a part of the work: what is done, what comes next. It is shown to
-    people who watch, and it is what a successor starts from if you have to stop.
+    people who watch, and it is what a successor starts from if you have to stop. It is also the
+    moment to reflect: what you learned that will matter again goes into your notes (memory_write).
     """,
 )
 def checkpoint(tx: Tx, ctx: RunContext, summary: Summary) -> Answer:
