@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import crowd, fanout, kills, turns, wake, wires
+from bench import crowd, fanout, idle, kills, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -120,6 +120,19 @@ def _fanout() -> None:
     _where(fanout.measure, before)
 
 
+def _idle() -> None:
+    print(f"{idle.TEAMS:,} idle teams, each with a heartbeat that looks every minute for news")
+    found = uvloop.run(idle.measure())
+    for what in ("KiB of memory a team", "µs of CPU a look", "bytes of database a team"):
+        _goal(what, f"{found[what]:,.1f}", "", True)
+    busy = found["µs of CPU a look"] * idle.TEAMS / idle.EVERY / 1e6
+    _goal("share of one CPU that all of them take", f"{busy:.1%}", "≤ 25 %", busy <= 0.25)
+    grown = found["bytes of database more after"]
+    _goal("bytes the database has grown by meanwhile", f"{grown:,}", "≤ 64 KiB", grown <= 65_536)
+    calls = found["calls of a model"]
+    _goal("calls of a model", str(calls), "0", calls == 0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
@@ -134,6 +147,7 @@ def main() -> int:
         _wires()
         _fanout()
         _crowd()
+        _idle()
     print(f"missed: {', '.join(_missed)}" if _missed else "all goals met")
     return 1 if _missed else 0
 
