@@ -34,7 +34,8 @@ class Ledger:
         return [line.partition(" ")[2] for line in lines if line.partition(" ")[0] == kind]
 
 
-def _database(home: Path) -> sqlite3.Connection:
+def database(home: Path) -> sqlite3.Connection:
+    """The home's database, with the journal and the events by their owners."""
     connection = sqlite3.connect(home / "agiraph.db")
     connection.row_factory = sqlite3.Row
     if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
@@ -55,7 +56,7 @@ def at_kill(home: Path) -> Iterator[str]:
         if Ledger(home).all("acknowledged"):
             yield "I1: something was acknowledged and there is no database"
         return
-    with closing(_database(home)) as db:
+    with closing(database(home)) as db:
         [verdict] = db.execute("pragma integrity_check").fetchone()
         if verdict != "ok":
             yield f"I15: {verdict}"
@@ -73,7 +74,7 @@ def at_kill(home: Path) -> Iterator[str]:
 def after_recovery(home: Path) -> Iterator[str]:
     """What must have come of it in the end: the rest of I1 to I16."""
     yield from at_kill(home)
-    with closing(_database(home)) as db:
+    with closing(database(home)) as db:
         yield from _ended(db)
         yield from _answered_calls(db)
         yield from _messages_once(db)
@@ -88,7 +89,7 @@ def after_recovery(home: Path) -> Iterator[str]:
 def fingerprint(home: Path) -> str:
     """Everything a restart with nothing to do must leave as it was (I13)."""
     digest = hashlib.sha256()
-    with closing(_database(home)) as db:
+    with closing(database(home)) as db:
         tables = [r[0] for r in db.execute("select name from sqlite_master where type = 'table'")]
         for table in sorted(tables):
             for row in db.execute(f"select * from {table}"):
@@ -119,7 +120,7 @@ def _dense(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    for row in db.execute("select id, team_id, status, manifest from nodes"):
+    for row in db.execute("select id, team_id, status, manifest from nodes where lane = 'work'"):
         folder = home / "teams" / row["team_id"] / "nodes" / row["id"]
         if (folder / "published").exists():
             node = Home.open(home).team(TeamId(row["team_id"])).node(NodeId(row["id"]))
@@ -261,15 +262,17 @@ def _told(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    """I12: every call to a model is paid for, and a crash repeats at most one of each agent."""
+    """I12: every call to a model is paid for, and a crash repeats at most one of each queue."""
     made = len(Ledger(home).all("llm"))
     crashes = max(0, len(Ledger(home).all("life")) - 1)
     [turns] = db.execute("select count(*) from journal where role = 'assistant'").fetchone()
     [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
     if paid < made:
         yield f"I12: {made} calls were made and {paid} paid for"
-    [agents] = db.execute("select count(*) from agents").fetchone()
-    if made > turns + crashes * agents:
+    [queues] = db.execute(
+        "select count(*) from (select distinct agent_id, kind from threads)"
+    ).fetchone()
+    if made > turns + crashes * queues:
         yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
     for row in db.execute("select thread_id, max(seq), role, ref from journal group by thread_id"):
         if (row["role"], row["ref"]) == ("intent", "thinking"):

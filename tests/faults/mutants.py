@@ -5,15 +5,25 @@ from collections.abc import Callable
 from typing import Any
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
-from agiraph.domain.ids import MessageId
+from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
 from agiraph.faultpoints import fault
 from agiraph.home import beneath
 from agiraph.home.node_folder import NodeFolder
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
-from agiraph.services import journal, mail, waiting
-from agiraph.store import messages, spend, threads
+from agiraph.services import (
+    conversation,
+    firing,
+    journal,
+    knowledge,
+    mail,
+    reflection,
+    ringing,
+    waiting,
+    work,
+)
+from agiraph.store import messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
@@ -205,6 +215,63 @@ def skipped_place() -> None:
     threads.hold = gapped
 
 
+def split_conversation() -> None:
+    """What a person asked for becomes work in one transaction, and is answered in the next."""
+    write = SqliteStore.write
+
+    async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
+        if verb is not conversation.conclude:
+            return await write(self, verb, *args, **kwargs)
+        kept: list[dict[str, Any]] = []
+        send = mail.send
+        mail.send = lambda tx, **message: kept.append(message)  # type: ignore[assignment]
+        try:
+            await write(self, verb, *args, **kwargs)
+        finally:
+            mail.send = send
+        return await write(self, mail.send, **kept[0])
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def split_harvest() -> None:
+    """What was learned is stored in one transaction, and its thread marked in the next."""
+    write = SqliteStore.write
+    knowledge._identity = lambda *_: new_id("insight")
+
+    async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
+        if verb is not reflection.keep:
+            return await write(self, verb, *args, **kwargs)
+        mark = reflection._mark
+        reflection._mark = lambda *_, **__: None
+        try:
+            await write(self, verb, *args, **kwargs)
+        finally:
+            reflection._mark = mark
+        return await write(self, verb, args[0], ())
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
+def split_firing() -> None:
+    """A timer is taken in one transaction, and its trigger fires in the next."""
+    write = SqliteStore.write
+
+    def take(tx: Tx) -> list[str]:
+        return [timer for timer in waits.due(tx) if waits.ring(tx, timer)]
+
+    def fire(tx: Tx, timers: list[str]) -> None:
+        for timer in timers:
+            ringing.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+
+    async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
+        if verb is not work.ring:
+            return await write(self, verb, *args, **kwargs)
+        return await write(self, fire, await write(self, take))
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 ALL: dict[str, tuple[Callable[[], None], str]] = {
     "silent_rerun": (silent_rerun, "effects"),
     "late_intent": (late_intent, "effects"),
@@ -218,5 +285,8 @@ ALL: dict[str, tuple[Callable[[], None], str]] = {
     "unpaid_losses": (unpaid_losses, "plain"),
     "split_reply": (split_reply, "plain"),
     "skipped_place": (skipped_place, "plain"),
+    "split_conversation": (split_conversation, "life"),
+    "split_harvest": (split_harvest, "life"),
+    "split_firing": (split_firing, "life"),
 }
 """Each with the scenario that must bring it to light."""

@@ -1,6 +1,6 @@
 """Scenarios for the crash sweep: each life goes on from whatever the last one left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agiraph.domain.people import Rule
@@ -11,7 +11,7 @@ from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from agiraph.testing.sweep import Scenario
+from agiraph.testing.sweep import Check, Scenario
 from tests.faults.invariants import Ledger, after_recovery, at_kill, fingerprint
 
 React = Callable[[Request], Says]
@@ -26,18 +26,20 @@ def _command(home: Path, token: str) -> str:
     return f"echo 'effect {token}' >> {home.parent / 'ledger'}"
 
 
-def _counted(home: Path, react: React) -> ReactiveModel:
-    def counted(request: Request) -> Says:
+def counted(home: Path, react: React) -> ReactiveModel:
+    """A model that is this function, each of whose calls is in the ledger."""
+
+    def noted(request: Request) -> Says:
         Ledger(home).note("llm", str(step(request)))
         return react(request)
 
-    return ReactiveModel("scripted/ada", counted)
+    return ReactiveModel("scripted/ada", noted)
 
 
 async def world_of(home: Path, react: React) -> World:
     Ledger(home).note("life")
     world = World(home)
-    world.model("ada", _counted(home, react))
+    world.model("ada", counted(home, react))
     await world.start()
     return world
 
@@ -229,12 +231,23 @@ async def _say_once(world: World, number: int) -> None:
     Ledger(world.path).note("acknowledged", f"messages {said.id}")
 
 
-def scenario(name: str, live: Callable[[Path], object], arm: Callable[[], object]) -> Scenario:
+def scenario(
+    name: str,
+    live: Callable[[Path], object],
+    arm: Callable[[], object],
+    *more: Check,
+) -> Scenario:
+    """A scenario with the invariants that hold for all, and more of its own."""
+
+    def recovered(home: Path) -> Iterator[str]:
+        for check in (after_recovery, *more):
+            yield from check(home)
+
     return Scenario(
         name=name,
         live=live,  # pyright: ignore[reportArgumentType]
         at_kill=at_kill,
-        after_recovery=after_recovery,
+        after_recovery=recovered,
         fingerprint=fingerprint,
         arm=arm,
     )
