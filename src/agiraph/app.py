@@ -25,6 +25,7 @@ from agiraph.store.database import Store
 from agiraph.store.sqlite import SqliteStore
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
+from agiraph.web.access import Web
 
 
 async def open_store(url: str, clock: Clock) -> Store:
@@ -85,6 +86,7 @@ class Runtime:
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
+        web: Web | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> "Runtime":
         clock = clock or SystemClock()
@@ -109,6 +111,7 @@ class Runtime:
             specialists=specialists(home),
             commands=commands or {},
             reply_model=reply_model,
+            web=web or Web(),
             on_delta=on_delta,
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agiraph.domain.work import Budget, StopReason
+from agiraph.services import research
 from agiraph.services.journal import Hold, Notice
 from agiraph.tools.context import RunContext
 
@@ -64,6 +65,8 @@ class BudgetPolicy:
         # The tally counts the whole reply; what comes after the call in question is not made yet.
         same = [call.id for call in reply.calls if call.name == tool]
         later = len(same) - same.index(ctx.calling) - 1
+        if ctx.tally.calls[tool] - later > limit and ctx.node.asked_of is not None:
+            return f"{research.EXHAUSTED} All {limit} calls of {tool} are used."
         if ctx.tally.calls[tool] - later > limit:
             return f"all {limit} calls of {tool} that this work had are used; go on without it."
         return None

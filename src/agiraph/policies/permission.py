@@ -17,6 +17,11 @@ from agiraph.tools.context import RunContext
 SHOWN = 2000
 """How much of an argument a person is shown when asked for approval."""
 
+NOT_IN_A_REPLY = (
+    "Not in a reply: this conversation holds words that nobody vouches for, so the human has to "
+    "agree to this call. Start it as work; there they are asked."
+)
+
 _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
 
 
@@ -41,6 +46,8 @@ class PermissionPolicy:
     def settled(self, ctx: RunContext, call: ToolCall) -> Answer | None:
         """The answer to a call that no person needs to decide on; None if it may be made."""
         rule = self.matching(ctx, call)
+        if rule is None and ctx.node.lane == "reply" and taint.objection(ctx, call) is not None:
+            return Done(NOT_IN_A_REPLY, failed=True)
         if rule is None or rule.action != "deny":
             return None
         denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."

@@ -36,6 +36,7 @@ from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import described
 from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN, tools_for
+from agiraph.web.access import Web
 
 
 class _Seat(NamedTuple):
@@ -81,6 +82,7 @@ class Executor:
     """Commands that work as teammates, by the names they are hired under."""
     reply_model: str = ""
     """Who answers people; empty: each agent's own model."""
+    web: Web = field(default_factory=Web)
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder is laid out, with the goal that stands in it."""
@@ -101,7 +103,7 @@ class Executor:
 
     async def _work(self, lease: Lease, seat: _Seat) -> Outcome:
         folder = await self._lay_out(seat)
-        tools = {} if seat.agent.kind == "cli" else self._tools(seat)
+        tools: Mapping[str, Tool] = {} if seat.agent.kind == "cli" else self._tools(seat)
         ctx = self._context(lease, seat)
         if not seat.turns:
             specs = tuple(tool.spec for tool in tools.values())
@@ -188,6 +190,7 @@ class Executor:
             specialists=self.specialists,
             check_model=self.models.resolve,
             known_tools=self._known_tools,
+            web=self.web,
         )
         ctx.heard(*seat.turns)
         return ctx

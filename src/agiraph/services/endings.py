@@ -7,7 +7,18 @@ from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services import board, leases, mail, notices, people, rest, stages, triggers, waiting
+from agiraph.services import (
+    board,
+    leases,
+    mail,
+    notices,
+    people,
+    research,
+    rest,
+    stages,
+    triggers,
+    waiting,
+)
 from agiraph.store import dependencies, messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -169,6 +180,9 @@ def _spread(tx: Tx, node: WorkNode, text: str) -> None:
     waiting.settle(tx, f"node:{node.id}", notice, failed=not done)
     if node.stage_id is not None:
         stages.judge(tx, node.stage_id)
+    if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
+        research.deliver(tx, node, text)
+        told = told or node.creator_id == HUMAN
     if not told:
         _report(tx, node, text, notice)
     _release_dependents(tx, node)
@@ -185,6 +199,10 @@ def _is_waiting(tx: Tx, node: WorkNode) -> bool:
 
 def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
     """Every request ends in a delivery; nobody is told what they did themselves."""
+    if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
+        research.deliver(tx, node, text)
+        if node.creator_id == HUMAN:
+            return
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
     recipient: str = node.creator_id

@@ -43,8 +43,13 @@ def of_wait(tx: Tx, waiting_on: str) -> str | None:
 
 
 def of_board(tx: Tx, shown: Iterable[WorkNode]) -> str | None:
-    """What a list of work is tainted by: by the titles that tainted work gave to others."""
-    return reduce(graver, (node.tainted_by for node in shown), None)
+    """What a list of work is tainted by: titles that tainted work gave, reasons that it waits."""
+    found: str | None = None
+    for node in shown:
+        found = graver(found, node.tainted_by)
+        if node.waiting_reason:
+            found = graver(found, threads.tainter_of_node(tx, node.id))
+    return found
 
 
 def extra(tainted_by: str | None, **more: object) -> dict[str, object]:

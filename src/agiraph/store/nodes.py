@@ -210,6 +210,15 @@ def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
     return sorted(found, key=lambda node: node.id)
 
 
+def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
+    """The work of a team that is over, what ended last first."""
+    where = (
+        "team_id = :team_id and lane = 'work' and ended_at is not null"
+        " order by ended_at desc, id desc limit :limit"
+    )
+    return NODES.select(tx, where, team_id=team_id, limit=limit)
+
+
 def queues(tx: Tx) -> list[Queue]:
     """Every queue that somebody should look at: for a runtime that has just started."""
     rows = tx.all(

@@ -26,6 +26,7 @@ from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
+from agiraph.web.access import Web
 
 
 class World:
@@ -44,6 +45,7 @@ class World:
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
+        web: Web | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
     ) -> None:
         self.path = path
@@ -56,6 +58,7 @@ class World:
         self._channels = channels
         self._callbacks = callbacks
         self._reply_model = reply_model
+        self._web = web
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
         self.runtime: Runtime
@@ -81,6 +84,7 @@ class World:
             channels=self._channels,
             callbacks=self._callbacks,
             reply_model=self._reply_model,
+            web=self._web,
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )

@@ -9,7 +9,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.services import conversation
 from agiraph.services.conversation import Work
 from agiraph.store.tx import Tx
-from agiraph.tools import knowing, scheduling, team
+from agiraph.tools import knowing, research, scheduling, team
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.context import RunContext
 
@@ -52,6 +52,8 @@ FOREGROUND: Mapping[str, Tool] = {
         no_work_needed,
         *knowing.FOREGROUND,
         scheduling.promise,
+        research.research_start,
+        research.job_status,
         team.check_board,
     )
 }

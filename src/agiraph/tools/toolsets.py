@@ -4,7 +4,18 @@ from collections.abc import Iterable, Mapping
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Agent, Role
-from agiraph.tools import communication, delegation, files, knowing, scheduling, shell, team, work
+from agiraph.tools import (
+    communication,
+    delegation,
+    files,
+    knowing,
+    research,
+    scheduling,
+    shell,
+    team,
+    web,
+    work,
+)
 from agiraph.tools.base import Tool
 
 BUILT_IN: dict[str, Tool] = {
@@ -33,6 +44,10 @@ BUILT_IN: dict[str, Tool] = {
         files.list_files,
         files.read_ref,
         shell.bash,
+        web.web_search,
+        web.web_fetch,
+        research.research_start,
+        research.job_status,
         *knowing.WORK,
         scheduling.schedule,
         scheduling.list_triggers,

@@ -1,0 +1,64 @@
+"""Research tools: having a question looked into, and how all background work stands."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.services import jobs, notices, research, taint
+from agiraph.services.jobs import Job
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+from agiraph.tools.context import RunContext
+from agiraph.tools.delegation import hirer
+
+
+@tool(
+    effect="transaction",
+    guidance="""
+    For a question that takes several searches and pages to answer. Somebody looks into it in the
+    background and reports: to the human's inbox, and to you. Put the whole question into the goal,
+    with what it is for. Do not wait for it, and do not research the same yourself meanwhile.
+    """,
+)
+def research_start(
+    tx: Tx,
+    ctx: RunContext,
+    goal: Annotated[str, Field(min_length=1, max_length=research.LONGEST_GOAL)],
+    max_searches: Annotated[int, Field(ge=0, le=research.MOST_SEARCHES)] = research.SEARCHES,
+    max_pages: Annotated[int, Field(ge=0, le=research.MOST_PAGES)] = research.PAGES,
+) -> Answer:
+    """Start research in the background."""
+    is_reply = ctx.node.lane == "reply"
+    node = research.start(
+        tx,
+        hirer(ctx),
+        goal,
+        searches=max_searches,
+        pages=max_pages,
+        parent_id=None if is_reply else ctx.node.id,
+        tainted_by=ctx.tainted_by,
+    )
+    return Done(
+        f"Research has started as {node.id}, with {max_searches} searches and {max_pages} pages. "
+        "The report goes to the human's inbox when it is done; job_status tells how it stands."
+    )
+
+
+@tool(effect="transaction", polls=True)
+def job_status(tx: Tx, ctx: RunContext) -> Answer:
+    """See all background work of the team: what runs, waits, is queued, and ended lately."""
+    found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]
+    lines = [_line(job) for job in found] or ["There is no background work."]
+    return Done("\n".join(lines), tainted_by=taint.of_board(tx, [job.node for job in found]))
+
+
+def _line(job: Job) -> str:
+    said = f"- {notices.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
+    if job.position is not None:
+        said += f", number {job.position} in the queue"
+    limits = job.node.budget.calls
+    for tool_name, what in (("web_search", "searches"), ("web_fetch", "pages")):
+        if tool_name in limits:
+            said += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
+    return f"{said}: {job.progress}" if job.progress else said
