@@ -357,6 +357,16 @@ async def test_a_prompt_gets_what_is_about_its_task_first_and_never_too_much(
     assert chosen[1].content.startswith("Subject119")
 
 
+async def test_of_two_that_oppose_each_other_a_prompt_never_has_one_alone(world: World) -> None:
+    agent = await ada(world)
+    old = await learn(world, agent, "The API limit is 60 calls a minute")
+    for number in range(recall.MOST * 3):
+        await learn(world, agent, f"Subject{number} concerns matter{number} and thing{number}")
+    new = await learn(world, agent, "The API limit is 600 calls a minute")
+    chosen = await world.store.read(recall.for_work, agent.id, "Something else entirely")
+    assert [i.id for i in chosen[:2]] == [new.id, old.id]
+
+
 async def test_knowledge_survives_a_restart(tmp_path: Path, database_url: str) -> None:
     async with World(tmp_path / "home", database_url=database_url) as world:
         agent = await ada(world)

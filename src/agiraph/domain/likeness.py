@@ -41,6 +41,7 @@ class _Claim(NamedTuple):
     """What it is about, in the order of the words."""
     figures: frozenset[str]
     negated: bool
+    plain: str
     relates: bool
     """It puts one thing before another, so that the order of its words matters."""
 
@@ -57,6 +58,7 @@ def _claim(text: str) -> _Claim:
         tuple(order),
         frozenset(word for word in said if _is_figure(word)),
         sum(word in _NEGATIONS for word in said) % 2 == 1,
+        " ".join(text.split()).rstrip(".!").casefold(),
         any(word in _RELATIONS for word in said),
     )
 
@@ -74,9 +76,9 @@ def _stem(word: str) -> str:
 
 def compare(new: str, old: str) -> Verdict:
     """What a new statement is to an old one."""
-    if _plain(new) == _plain(old):
-        return "less"
     a, b = _claim(new), _claim(old)
+    if a.plain == b.plain:
+        return "less"
     mine, theirs = set(a.order), set(b.order)
     both = mine & theirs
     if not both:
@@ -93,10 +95,6 @@ def compare(new: str, old: str) -> Verdict:
     replaced = len(mine - theirs) == len(theirs - mine) == 1  # a name for a name, most likely
     is_wording = share >= CLOSEST and not replaced and a.figures == b.figures
     return "same" if is_wording and _same_subject(a, b) else "other"
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).rstrip(".!").casefold()
 
 
 def _same_subject(a: _Claim, b: _Claim) -> bool:

@@ -94,6 +94,8 @@ _UNSPACED = re.compile(
 
 def words(text: str) -> list[str]:
     """The words of a text as they are compared: small, without accents, without a plural's s."""
+    if text.isascii():
+        return [_singular(run) for run in re.findall(r"[a-z0-9]+", text.lower())]
     found: list[str] = []
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = unicodedata.normalize("NFC", "".join(c for c in plain if not _is_accent(c)))
@@ -113,9 +115,11 @@ def _is_accent(character: str) -> bool:
 
 
 def _singular(word: str) -> str:
+    if not word.endswith("s"):
+        return word
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+    if len(word) > 3 and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
 

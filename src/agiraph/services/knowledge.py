@@ -1,6 +1,7 @@
 """Knowledge: what agents come to know, once each, with its source, and how to take it back."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast, get_args
@@ -29,6 +30,8 @@ from agiraph.store.tx import Tx
 
 LONGEST = 2000
 """Characters of a memory or an insight: one statement, not a report."""
+PEERS = 100
+"""With so many, at most, a new item is compared."""
 
 
 def remember(
@@ -146,15 +149,19 @@ def insights(
     limit: int = 50,
 ) -> list[Insight]:
     """What an agent knows for its work: what fits a query, best first, or all, newest first."""
-    known: list[Insight] = rows.standing(tx, INSIGHTS, agent_id, type=type)
     if not sought(query):
-        return known[:limit]
-    by_id = {insight.id: insight for insight in known}
-    team_id = AGENTS.get(tx, agent_id).team_id
-    found = passages.find(
-        tx, query, team_id=team_id, owner=agent_id, kinds=("insight",), limit=len(known) + 1
+        return rows.standing(tx, INSIGHTS, agent_id, type=type, limit=limit)
+    found = _about(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
+    return [i for i in found if type is None or i.type == type][:limit]
+
+
+def _about(tx: Tx, agent: Agent, query: str, *, limit: int) -> list[Insight]:
+    """Insights that are in force and hold words of the query, the best first."""
+    hits = passages.find(
+        tx, query, team_id=agent.team_id, owner=agent.id, kinds=("insight",), limit=limit
     )
-    return [by_id[hit.ref] for hit in found if hit.ref in by_id][:limit]
+    known = [INSIGHTS.get(tx, ref) for ref in dict.fromkeys(hit.ref for hit in hits)]
+    return [i for i in known if i.valid_until is None or i.valid_until > tx.now]
 
 
 class Held(NamedTuple):
@@ -248,14 +255,14 @@ def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> st
 
 def _was_removed(tx: Tx, agent_id: AgentId, content: str) -> bool:
     """Whether this was known and taken back: then work alone must not bring it back."""
-    gone = cast(list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed"))
+    gone = cast(list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed", limit=PEERS))
     return any(compare(content, insight.content) in ("same", "less") for insight in gone)
 
 
 def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
     """Let an item join those of its status: as a newer wording, as nothing new, or beside them."""
     table = rows.table_of(item.id)
-    peers = cast(list[Item], rows.standing(tx, table, item.agent_id, status=item.status))
+    peers = _peers(tx, item)
     verdicts = [(p, compare(item.content, p.content)) for p in peers if p.id != item.id]
     twin = next(((p, v) for p, v in verdicts if v in ("same", "less")), None)
     rival = next((p for p, v in verdicts if v == "opposed"), None)
@@ -286,6 +293,14 @@ def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> 
         about = {"id": item.id, "agent_id": item.agent_id, "stands": stands.id}
         tx.emit(item.team_id, kind, change_id=change.id, held=item.status == "held", **about)
     return stands
+
+
+def _peers(tx: Tx, item: Item) -> Sequence[Item]:
+    """What an item may say the same as, or the opposite of; a search leaves out the others."""
+    if isinstance(item, Insight) and item.status == "active":
+        return _about(tx, AGENTS.get(tx, item.agent_id), item.content, limit=PEERS)
+    table = rows.table_of(item.id)
+    return rows.standing(tx, table, item.agent_id, status=item.status, limit=PEERS)
 
 
 def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> Item:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Insight
 from agiraph.services import knowledge
-from agiraph.store.knowledge import Item
+from agiraph.store.knowledge import INSIGHTS, Item
 from agiraph.store.tx import Tx
 
 MOST = 40
@@ -16,17 +16,17 @@ MOST_CHARACTERS = 8000
 def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
     """The insights an agent is given with a task: what is about it first, then what is newest."""
     fitting = knowledge.insights(tx, agent_id, query=task, limit=MOST)
-    known = {insight.id: insight for insight in knowledge.insights(tx, agent_id, limit=500)}
-    wanted = dict.fromkeys([*(i.id for i in fitting), *known])
+    newest = knowledge.insights(tx, agent_id, limit=2 * MOST)
+    known = {insight.id: insight for insight in (*fitting, *newest)}
     chosen: dict[str, Insight] = {}
     room = MOST_CHARACTERS
-    for insight_id in wanted:
-        insight = known.get(insight_id)
-        if insight is None or insight_id in chosen:
+    for insight in known.values():
+        if insight.id in chosen:
             continue
         # Of two that oppose each other, one alone would mislead.
-        rivals = [i for i in known.values() if insight_id == i.contradicts]
-        rivals += [known[insight.contradicts]] if insight.contradicts in known else []
+        rivals = [i for i in known.values() if i.contradicts == insight.id]
+        other = insight.contradicts and INSIGHTS.find(tx, insight.contradicts)
+        rivals += [other] if other and other.status == "active" else []
         group = [i for i in (insight, *rivals) if i.id not in chosen]
         room -= sum(len(i.content) for i in group)
         if room < 0 or len(chosen) + len(group) > MOST:
