@@ -20,7 +20,8 @@ from agiraph.store.tx import Tx
 from agiraph.testing import World
 
 MINUTE = timedelta(minutes=1)
-START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+YEAR = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+SPRING = datetime(2026, 3, 24, 9, 0, tzinfo=UTC)
 EXPRESSIONS = (
     "0 * * * SUN",
     "*/45 * 1-8 MAR,APR,OCT,NOV *",
@@ -127,16 +128,16 @@ def live(tx: Tx, clock: Clock) -> None:
     tx.now = real
 
 
-def jumps(days: int) -> list[tuple[datetime, timedelta]]:
-    """Every eleven days one: an hour ahead, an hour back, eight hours asleep, in turn."""
+def jumps(start: datetime, days: int) -> list[tuple[datetime, timedelta]]:
+    """Now and then one: an hour ahead, an hour back, eight hours asleep, in turn."""
     kinds = (timedelta(hours=1), timedelta(hours=-1), timedelta(hours=8))
-    times = range(3, days, 11)
+    times = range(2, days, 11 if days > 50 else 4)
     minutes = (timedelta(days=day, minutes=37 * day) for day in times)
-    return [(START + at, kinds[n % 3]) for n, at in enumerate(minutes)]
+    return [(start + at, kinds[n % 3]) for n, at in enumerate(minutes)]
 
 
-def make(tx: Tx, agent_id: AgentId, zone: str) -> list[Trigger]:
-    real, tx.now = tx.now, START
+def make(tx: Tx, agent_id: AgentId, zone: str, start: datetime) -> list[Trigger]:
+    real, tx.now = tx.now, start
     made = [
         triggers.create(
             tx,
@@ -166,13 +167,13 @@ def said(tx: Tx) -> list[str]:
     return [row[0] for row in tx.all("select text from messages where recipient = 'human'")]
 
 
-async def run(world: World, zone: str, days: int, jumping: list[Any]) -> None:
+async def run(world: World, zone: str, start: datetime, days: int) -> None:
     founded = await world.found("Keep time", start=False)
-    made = await world.store.write(make, founded.coordinator.id, zone)
-    end = START + timedelta(days=days)
-    await world.store.write(live, Clock(START, end, jumping))
+    made = await world.store.write(make, founded.coordinator.id, zone, start)
+    end = start + timedelta(days=days)
+    await world.store.write(live, Clock(start, end, jumps(start, days)))
 
-    minutes = list(walk(zone, START + MINUTE, end))
+    minutes = list(walk(zone, start + MINUTE, end))
     messages = await world.store.read(said)
     for expression, trigger in zip(EXPRESSIONS, made, strict=True):
         slots = expected(expression, minutes)
@@ -189,16 +190,17 @@ async def run(world: World, zone: str, days: int, jumping: list[Any]) -> None:
         assert (kept.fired, kept.skipped) == (len(fired), len(passed))
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
 async def test_in_a_year_with_jumping_clocks_each_slot_fires_once_or_is_recorded_as_skipped(
     tmp_path: Path, zone: str
 ) -> None:
     async with World(tmp_path / "home") as world:
-        await run(world, zone, 365, jumps(365))
+        await run(world, zone, YEAR, 365)
 
 
 async def test_the_same_holds_on_either_database(world: World) -> None:
-    await run(world, "Australia/Lord_Howe", 100, jumps(100))
+    await run(world, "Australia/Lord_Howe", SPRING, 14)
 
 
 def test_the_walk_finds_what_clocks_leave_out() -> None:
