@@ -19,6 +19,9 @@ from agiraph.providers.registry import VENDORS, Keys, Server
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
+from agiraph.web.access import Web
+from agiraph.web.configured import shown as shown_engine
+from agiraph.web.configured import web as web_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Settings:
     """Programs that can be hired as `cli:NAME`."""
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
     """Where messages for the person go, besides their inbox."""
+    web: Web = Web()
+    """How pages are opened, and which engine searches."""
     address: Address = Address()
     token: str = field(default="", repr=False)
     """The API's token; empty: the one in the home."""
@@ -64,6 +69,7 @@ _MODELS = "models"
 _COMMANDS = "commands"
 _CHANNELS = "channels"
 _SERVER = "server"
+_SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
@@ -117,6 +123,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
     address = read_address(home / FILE, written.get(_SERVER, {}), environ)
+    web = web_of(home / FILE, written.get(_SEARCH), environ, own_port=address.port)
+    if engine := shown_engine(web):
+        origin = FILE if _SEARCH in written else "environment"
+        shown[_SEARCH] = Setting(value=_PASSWORD.sub(r"\1:…@", engine), origin=origin)
     shown["AGIRAPH_HOME"] = Setting(
         value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
     )
@@ -129,6 +139,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         commands=commands,
         channels=channels,
+        web=web,
         address=address,
         token=pick("AGIRAPH_TOKEN", ""),
         shown=shown,
@@ -144,7 +155,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS, _SERVER}
+    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS, _SERVER, _SEARCH}
     if unknown := set(written) - set(_IN_FILE.values()) - tables:
         known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
         raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")

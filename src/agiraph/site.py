@@ -95,6 +95,7 @@ async def _runtime(settings: Settings, hub: Hub) -> AsyncGenerator[Runtime]:
         commands=settings.commands,
         channels=settings.channels,
         reply_model=settings.reply_model,
+        web=settings.web,
         on_delta=said,
     )
     try:

@@ -106,6 +106,7 @@ class Run:
             commands=self._settings.commands,
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
+            web=self._settings.web,
             on_delta=lambda _, words: self._progress.said(words),
         )
         try:

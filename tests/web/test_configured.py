@@ -1,0 +1,78 @@
+"""The search engine as the settings name it."""
+
+from pathlib import Path
+
+import pytest
+
+from agiraph.config import load
+from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.web.search import RemoteEngine
+
+KEY = "a-key-of-some-length"
+
+
+def settings(tmp_path: Path, toml: str = "", **environ: str) -> dict[str, str]:
+    (tmp_path / "agiraph.toml").write_text(toml)
+    return {"AGIRAPH_HOME": str(tmp_path), **environ}
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("brave", "BRAVE_API_KEY"), ("serper", "SERPER_API_KEY"), ("tavily", "TAVILY_API_KEY")],
+)
+def test_a_key_in_the_environment_is_enough(tmp_path: Path, name: str, variable: str) -> None:
+    found = load(settings(tmp_path, **{variable: KEY}))
+    assert found.web.engine == RemoteEngine(name=name, key=KEY)
+    assert (found.shown["search"].value, found.shown["search"].origin) == (
+        f"{name} (key: set)",
+        "environment",
+    )
+    assert KEY not in repr(found)
+
+
+def test_searxng_needs_only_its_address(tmp_path: Path) -> None:
+    found = load(settings(tmp_path, SEARXNG_URL="http://127.0.0.1:8888"))
+    assert found.web.engine == RemoteEngine(name="searxng", base_url="http://127.0.0.1:8888")
+
+
+def test_the_file_names_an_engine_and_the_variable_of_its_key(tmp_path: Path) -> None:
+    toml = '[search]\nprovider = "tavily"\nkey_env = "MINE"\nbase_url = "https://proxy.example/t"\n'
+    found = load(settings(tmp_path, toml, MINE=KEY, BRAVE_API_KEY="another-key"))
+    expected = RemoteEngine(name="tavily", key=KEY, base_url="https://proxy.example/t")
+    assert found.web.engine == expected
+
+
+def test_without_any_of_it_there_is_no_engine(tmp_path: Path) -> None:
+    found = load(settings(tmp_path))
+    assert found.web.engine is None
+    assert "search" not in found.shown
+
+
+@pytest.mark.parametrize(
+    ("toml", "environ", "says"),
+    [
+        ('search = "brave"', {}, "search"),
+        ("[search]\n", {}, r"search\.provider"),
+        ('[search]\nprovider = "google"\n', {}, r"search\.provider"),
+        ('[search]\nprovider = "brave"\n', {}, "BRAVE_API_KEY, which is not set"),
+        ('[search]\nprovider = "brave"\nkey = "x"\n', {"BRAVE_API_KEY": KEY}, r"search\.key"),
+        (
+            '[search]\nprovider = "brave"\nbase_url = "ftp://x"\n',
+            {"BRAVE_API_KEY": KEY},
+            "base_url",
+        ),
+        ('[search]\nprovider = "searxng"\n', {}, "SEARXNG_URL '' must begin"),
+        ("", {"SEARXNG_URL": "localhost:8888"}, "must begin with https"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    tmp_path: Path, toml: str, environ: dict[str, str], says: str
+) -> None:
+    with pytest.raises(Misconfigured, match=says):
+        load(settings(tmp_path, toml, **environ))
+
+
+async def test_the_port_of_our_own_api_is_not_opened(tmp_path: Path) -> None:
+    found = load(settings(tmp_path, AGIRAPH_PORT="9321"))
+    with pytest.raises(Refused, match="Port 9321 is this runtime's own"):
+        await found.web.fetcher.fetch("http://example.com:9321/")
