@@ -28,7 +28,7 @@ from tests.runtime.waiting import until
 
 def insights(tx: Tx) -> list[tuple[str, str, str | None, str]]:
     """Every insight there is: its type, words, source and standing."""
-    rows = tx.all("select type, content, source_thread_id, status from insights order by id")
+    rows = tx.all("select type, content, source_thread_id, status from insights order by content")
     return [tuple(row) for row in rows]  # type: ignore[misc]
 
 
@@ -81,9 +81,9 @@ async def test_insight_linked_to_the_thread(world: World) -> None:
     await world.settle()
     one, two = [(await world.thread(node.id)).id for node in nodes_]
     assert [row[1:3] for row in await world.store.read(insights)] == [
+        ("Ask earlier", two),
         ("Check filings first", one),
         ("Shops close at six", two),
-        ("Ask earlier", two),
     ]
 
 
