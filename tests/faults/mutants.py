@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId
@@ -205,18 +205,25 @@ def skipped_place() -> None:
     threads.hold = gapped
 
 
-ALL: dict[str, tuple[Callable[[], None], str]] = {
-    "silent_rerun": (silent_rerun, "effects"),
-    "late_intent": (late_intent, "effects"),
-    "split_send": (split_send, "effects"),
-    "split_delegation": (split_delegation, "teamwork"),
-    "inplace_write": (inplace_write, "effects"),
-    "move_publish": (move_publish, "publishing"),
-    "split_answer": (split_answer, "questions"),
-    "split_end": (split_end, "plain"),
-    "popped_mail": (popped_mail, "messages"),
-    "unpaid_losses": (unpaid_losses, "plain"),
-    "split_reply": (split_reply, "plain"),
-    "skipped_place": (skipped_place, "plain"),
+class Planted(NamedTuple):
+    arm: Callable[[], None]
+    where: str
+    """The scenario that must bring it to light."""
+    first: str = ""
+    """The points, by the beginning of their names, where it is looked for first."""
+
+
+ALL: dict[str, Planted] = {
+    "silent_rerun": Planted(silent_rerun, "effects", "fx:after:command"),
+    "late_intent": Planted(late_intent, "effects", "fx:after:command"),
+    "split_send": Planted(split_send, "effects", "db:after:send"),
+    "split_delegation": Planted(split_delegation, "teamwork"),
+    "inplace_write": Planted(inplace_write, "effects", "fx:in:write"),
+    "move_publish": Planted(move_publish, "publishing", "fx:staged:publish"),
+    "split_answer": Planted(split_answer, "questions", "db:after:close"),
+    "split_end": Planted(split_end, "plain"),
+    "popped_mail": Planted(popped_mail, "messages", "db:after:pop"),
+    "unpaid_losses": Planted(unpaid_losses, "plain"),
+    "split_reply": Planted(split_reply, "plain"),
+    "skipped_place": Planted(skipped_place, "plain"),
 }
-"""Each with the scenario that must bring it to light."""
