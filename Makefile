@@ -3,7 +3,8 @@
 PY ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.set-up
-WORKERS ?= 2
+# Processes that run tests: more than two cores have, as tests mostly wait for what they started.
+WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
