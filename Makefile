@@ -3,6 +3,8 @@
 PY ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.set-up
+# Processes that run tests: more than two cores have, as tests mostly wait for what they started.
+WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
@@ -26,7 +28,7 @@ up: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted 
 	@$(BIN)/agiraph run "$(GOAL)"
 
 test: setup check postgres ## All tests, on SQLite and PostgreSQL, with the crash sweep
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 postgres:
 	@sh tests/install-postgres

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -17,7 +18,10 @@ from agiraph.runtime.clustered import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
 
-_sweeps: list[str] = []
+SWEEP = "sweep"
+"""The property of a test's report that holds a line for the end."""
+PORTS = range(15_000, 30_000)
+"""Below those that systems give to whoever asks for any: a stopped server finds its own free."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,17 +37,43 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in long]
 
 
+class SweepLog:
+    """Lines for the end of the report, which also come from tests in other processes."""
+
+    def __init__(self, properties: list[tuple[str, object]]) -> None:
+        self._properties = properties
+
+    def append(self, line: str) -> None:
+        self._properties.append((SWEEP, line))
+
+
 @pytest.fixture
-def sweep_log() -> list[str]:
-    """Lines for the end of the report: how many kills, how long."""
-    return _sweeps
+def sweep_log(request: pytest.FixtureRequest) -> SweepLog:
+    """How many kills, how long."""
+    return SweepLog(request.node.user_properties)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if _sweeps:
+    reports = [r for found in terminalreporter.stats.values() for r in found]
+    lines = [
+        line
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, line in report.user_properties
+        if name == SWEEP
+    ]
+    if lines:
         terminalreporter.section("crash sweeps")
-        for line in _sweeps:
+        for line in lines:
             terminalreporter.write_line(line)
+
+
+def _free_port() -> int:
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError(f"no port is free in {PORTS}")
 
 
 class Server:
@@ -51,9 +81,7 @@ class Server:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = _free_port()
         self._databases = 0
 
     def _run(self, program: str, *arguments: str) -> None:

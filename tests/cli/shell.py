@@ -1,11 +1,9 @@
 """Shell: the command line as people use it, in processes and homes of its own."""
 
 import asyncio
-import fcntl
 import os
 import pty
 import sys
-import termios
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -97,14 +95,13 @@ class Shell:
         """A command in a terminal, where somebody may type."""
         ours, theirs = pty.openpty()
         process = await asyncio.create_subprocess_exec(
+            *("setsid", "--ctty"),  # so that Ctrl-C in this terminal is meant for it
             PROGRAM,
             *arguments,
             env=self._environment | {"TERM": "xterm"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            start_new_session=True,
-            preexec_fn=_take_terminal,
         )
         os.close(theirs)
         reader = asyncio.StreamReader()
@@ -116,11 +113,6 @@ class Shell:
             loop.remove_reader(ours)
             await _end(process)
             os.close(ours)
-
-
-def _take_terminal() -> None:
-    """Make standard input the terminal whose Ctrl-C is meant for us."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _feed(terminal: int, reader: asyncio.StreamReader) -> None:

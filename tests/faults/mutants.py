@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
@@ -272,21 +272,28 @@ def split_firing() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
-ALL: dict[str, tuple[Callable[[], None], str]] = {
-    "silent_rerun": (silent_rerun, "effects"),
-    "late_intent": (late_intent, "effects"),
-    "split_send": (split_send, "effects"),
-    "split_delegation": (split_delegation, "teamwork"),
-    "inplace_write": (inplace_write, "effects"),
-    "move_publish": (move_publish, "publishing"),
-    "split_answer": (split_answer, "questions"),
-    "split_end": (split_end, "plain"),
-    "popped_mail": (popped_mail, "messages"),
-    "unpaid_losses": (unpaid_losses, "plain"),
-    "split_reply": (split_reply, "plain"),
-    "skipped_place": (skipped_place, "plain"),
-    "split_conversation": (split_conversation, "life"),
-    "split_harvest": (split_harvest, "life"),
-    "split_firing": (split_firing, "life"),
+class Planted(NamedTuple):
+    arm: Callable[[], None]
+    where: str
+    """The scenario that must bring it to light."""
+    first: str = ""
+    """The points, by the beginning of their names, where it is looked for first."""
+
+
+ALL: dict[str, Planted] = {
+    "silent_rerun": Planted(silent_rerun, "effects", "fx:after:command"),
+    "late_intent": Planted(late_intent, "effects", "fx:after:command"),
+    "split_send": Planted(split_send, "effects", "db:after:send"),
+    "split_delegation": Planted(split_delegation, "teamwork"),
+    "inplace_write": Planted(inplace_write, "effects", "fx:in:write"),
+    "move_publish": Planted(move_publish, "publishing", "fx:staged:publish"),
+    "split_answer": Planted(split_answer, "questions", "db:after:close"),
+    "split_end": Planted(split_end, "plain"),
+    "popped_mail": Planted(popped_mail, "messages", "db:after:pop"),
+    "unpaid_losses": Planted(unpaid_losses, "plain"),
+    "split_reply": Planted(split_reply, "plain"),
+    "skipped_place": Planted(skipped_place, "plain"),
+    "split_conversation": Planted(split_conversation, "life", "db:after:conclude"),
+    "split_harvest": Planted(split_harvest, "life", "db:after:keep"),
+    "split_firing": Planted(split_firing, "life", "db:after:take"),
 }
-"""Each with the scenario that must bring it to light."""

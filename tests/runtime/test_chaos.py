@@ -22,7 +22,7 @@ from agiraph.services import journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, spend, threads
 from agiraph.store.database import Store
-from tests.conftest import Server
+from tests.conftest import Server, SweepLog
 from tests.runtime.worker import Worker
 
 Act = Literal["kill", "hang", "restart"]
@@ -215,7 +215,7 @@ async def begin(
 
 
 async def test_whatever_happens_to_the_processes_all_work_is_done_once(
-    tmp_path: Path, postgres: Server, sweep_log: list[str]
+    tmp_path: Path, postgres: Server, sweep_log: SweepLog
 ) -> None:
     acts: list[Act] = ["kill", "hang", "kill", "kill", "restart", "kill"]
     chaos = await begin(tmp_path, postgres, seed=4711, agents=20, messages=3, acts=acts)
@@ -226,7 +226,7 @@ async def test_whatever_happens_to_the_processes_all_work_is_done_once(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(4))
 async def test_whatever_happens_for_minutes_all_work_is_done_once(
-    tmp_path: Path, postgres: Server, sweep_log: list[str], seed: int
+    tmp_path: Path, postgres: Server, sweep_log: SweepLog, seed: int
 ) -> None:
     acts = random.Random(seed).choices(["kill", "hang", "restart"], [12, 4, 3], k=50)
     chaos = await begin(tmp_path, postgres, seed=seed, agents=40, messages=15, acts=acts)

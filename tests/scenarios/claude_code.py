@@ -1,9 +1,12 @@
 """Claude Code: the real program, installed once outside the repository and kept for later runs."""
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -23,18 +26,39 @@ def installed() -> Path:
     folder = cache / f"claude-code-{VERSION}"
     program = folder / "node_modules" / ".bin" / "claude"
     if not program.exists():
-        _install(cache, folder)
+        with _alone(cache) as waited:
+            if waited and not program.exists():  # a second try would take as long
+                pytest.skip("somebody else tried to install Claude Code and could not")
+            if not program.exists():
+                _install(cache, folder)
     shown = subprocess.run([program, "--version"], capture_output=True, check=False, timeout=60)
     if shown.returncode != 0:
         pytest.skip(f"Claude Code does not run here: exit code {shown.returncode}")
     return program
 
 
+@contextlib.contextmanager
+def _alone(cache: Path) -> Generator[bool, None, None]:
+    """Nobody else installs at the same time; whether one had to wait for that."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = (cache / "lock").open("a")
+    except OSError as error:
+        pytest.skip(f"Claude Code cannot be kept in the cache: {error.strerror}")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            waited = False
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waited = True
+        yield waited
+
+
 def _install(cache: Path, folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("there is no npm to install Claude Code with")
-    cache.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=cache))
     try:
         subprocess.run(
@@ -43,15 +67,14 @@ def _install(cache: Path, folder: Path) -> None:
             capture_output=True,
             timeout=INSTALL_SECONDS,
         )
-        # What is under the final name is whole, also for another run at the same time.
+        # What is under the final name is whole, also after a crash.
         made.rename(folder)
     except subprocess.TimeoutExpired:
         pytest.skip(f"npm did not install Claude Code within {INSTALL_SECONDS} s")
     except subprocess.CalledProcessError as error:
         pytest.skip(f"npm could not install Claude Code: exit code {error.returncode}")
     except OSError as error:
-        if not folder.exists():  # else another run was faster
-            pytest.skip(f"Claude Code cannot be kept in the cache: {error.strerror}")
+        pytest.skip(f"Claude Code cannot be kept in the cache: {error.strerror}")
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

@@ -42,9 +42,9 @@ def publish(summary: str) -> Step:
 class Cast:
     """Who plays whom; some wait for their cue."""
 
-    qualcomm_is_in: asyncio.Event = field(default_factory=asyncio.Event)
-    bob_is_told: asyncio.Event = field(default_factory=asyncio.Event)
-    all_are_told: asyncio.Event = field(default_factory=asyncio.Event)
+    qualcomm_is_in: Gate = field(default_factory=Gate)
+    bob_is_told: Gate = field(default_factory=Gate)
+    all_are_told: Gate = field(default_factory=Gate)
 
     async def play(self, seen: Seen) -> Step:
         match name(seen):
@@ -195,6 +195,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
             # Bob tells the coordinator, who asks the person and passes the answer on.
             cast.qualcomm_is_in.set()
             await until(world, lambda: has_said("coordinator", HUMAN, MAY_WE))
+            await cast.bob_is_told.reached()
             [question] = await world.questions(team.id)
             await world.answer(question, MLPERF)
             await until(world, lambda: has_said("coordinator", "bob", f"Human says: {MLPERF}"))
@@ -202,6 +203,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
 
             # The second stage is under way when everyone is told.
             await until(world, lambda: is_launched("A chapter on inference"))
+            await cast.all_are_told.reached(2)
             sent: list[Message] = await world.store.write(
                 mail.broadcast, team_id=team.id, sender=HUMAN, text=PRICES
             )

@@ -19,7 +19,7 @@ from agiraph.domain.work import Queue
 from agiraph.runtime.clustered import install
 from agiraph.services import teams
 from agiraph.services.teams import Founded
-from agiraph.store import events, migrate, threads
+from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
 from agiraph.store.postgres import upgrade
@@ -151,7 +151,12 @@ async def test_on_postgres_a_wake_and_its_cause_commit_together(postgres: Server
 
 
 @pytest.fixture
-async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def sqlite_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SqliteStore]:
+    """With all the time for a group, also on a machine that has none to spare."""
+    monkeypatch.setattr(sqlite, "SHORT", 60.0)
+    monkeypatch.setattr(sqlite, "LONG", 60.0)
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
     await store.write(lambda tx: tx.run("create table noted (what text unique)"))
     yield store

@@ -272,8 +272,10 @@ def held(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
         assert holder.wait(30) == 0
 
 
-async def be_impatient(store: Store) -> None:
-    await store.write(lambda tx: tx.one("pragma busy_timeout = 50"))
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock is not waited for."""
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
 
 
 async def test_a_short_lock_is_waited_out(store: SqliteStore) -> None:
@@ -284,9 +286,9 @@ async def test_a_short_lock_is_waited_out(store: SqliteStore) -> None:
     is_whole(store.path)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_long_lock_is_named_and_reading_goes_on(store: SqliteStore) -> None:
     team = await found(store)
-    await be_impatient(store)
     with held(store.path):
         with pytest.raises(StoreLocked, match=r"Another program holds .*agiraph\.db: close it"):
             await tell(store, team)
@@ -296,19 +298,17 @@ async def test_a_long_lock_is_named_and_reading_goes_on(store: SqliteStore) -> N
     is_whole(store.path)
 
 
-async def test_a_locked_file_is_not_opened(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+@pytest.mark.usefixtures("impatient")
+async def test_a_locked_file_is_not_opened(store: SqliteStore) -> None:
     with held(store.path), pytest.raises(StoreLocked, match=r"agiraph\.db"):
         SqliteStore(store.path, ManualClock())
     await SqliteStore(store.path, ManualClock()).close()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_team_pauses_at_a_lock_and_resumes_by_itself(tmp_path: Path) -> None:
     clock = PatientClock()
     async with World(tmp_path / "home", clock=clock) as world:
-        await be_impatient(world.store)
         lock = held(tmp_path / "home" / "agiraph.db")
         await pauses_and_goes_on(
             world, clock, take=lock.__enter__, give=lambda: lock.__exit__(None, None, None)

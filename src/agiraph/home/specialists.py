@@ -7,6 +7,7 @@ prompt. The agent files of Claude Code load as they are: their tools are known h
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
@@ -47,12 +48,18 @@ _OTHER_NAMES = {
 
 def specialists(home: Home | None = None) -> dict[str, Specialist]:
     """Everyone who can be hired, by name. A file that cannot be read is left out and logged."""
-    ours = files("agiraph") / "specialists"
-    names = [file.name for file in ours.iterdir()]
-    found = [*_read("agiraph", names, lambda name: ours.joinpath(name).read_bytes())]
+    found = [*_of_agiraph()]
     if home is not None and home.folder.exists("agents"):
         found += _of_home(home)
     return {s.name: s for s in sorted(found, key=lambda s: s.name)}  # of two the home's comes last
+
+
+@cache
+def _of_agiraph() -> tuple[Specialist, ...]:
+    """Those that come with us; as they never change, they are read once."""
+    ours = files("agiraph") / "specialists"
+    names = [file.name for file in ours.iterdir()]
+    return tuple(_read("agiraph", names, lambda name: ours.joinpath(name).read_bytes()))
 
 
 def _of_home(home: Home) -> list[Specialist]:

@@ -97,8 +97,10 @@ class ClusteredEngine:
         await self._pool.close()
 
     async def idle(self) -> None:
-        while self._running or await self._store.read(nodes.queues):
-            self._changed.clear()
+        while True:
+            self._changed.clear()  # before looking: what changes meanwhile is looked at again
+            if not (self._running or await self._store.read(nodes.queues)):
+                return
             # Another process may do the last of it, and nobody tells us.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), LOOK.total_seconds())

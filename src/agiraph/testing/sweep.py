@@ -16,7 +16,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -88,18 +87,24 @@ class Sweep:
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def run(self, *, until_caught: bool = False, every: int = 1) -> Report:
-        """Kill at every point, or every so many; shared among the cores.
+    def run(
+        self, *, until_caught: bool = False, first: str = "", skip: str = "", every: int = 1
+    ) -> Report:
+        """Kill at every point, or every so many, but not where names begin with `skip`.
 
-        Until caught: in mixed order, and no further than the first violation.
+        Until caught: in mixed order, those that begin with `first` before the others, and no
+        further than the first violation.
         """
         started = time.monotonic()
         total = self.count()
         if not self.report.violations:
-            deaths = [(k,) for k in range(1, total + 1, every)]
+            named = list(enumerate(self.report.points, start=1))
+            chosen = [(k, name) for k, name in named if not (skip and name.startswith(skip))]
+            chosen = chosen[::every]
             if until_caught:
-                random.Random(total).shuffle(deaths)
-            self._each(deaths, until_caught=until_caught)
+                random.Random(total).shuffle(chosen)
+                chosen.sort(key=lambda point: not point[1].startswith(first))
+            self._each([(k,) for k, _ in chosen], until_caught=until_caught)
         self.report.seconds = time.monotonic() - started
         return self.report
 
@@ -116,11 +121,11 @@ class Sweep:
         workers = min(os.cpu_count() or 1, len(deaths)) or 1
         shares = [deaths[i::workers] for i in range(workers)]
         caught = multiprocessing.Event()
-        readers = [
+        children = [
             _in_child(lambda share=share: self._share(share, caught if until_caught else None))
             for share in shares
         ]
-        for reader in readers:
+        for child, reader in children:
             with os.fdopen(reader) as lines:
                 for line in lines:
                     kind, _, text = line.rstrip("\n").partition(" ")
@@ -128,8 +133,7 @@ class Sweep:
                         self.report.kills += 1
                     elif kind == "bad":
                         self.report.violations.append(text)
-            with suppress(ChildProcessError):
-                os.waitpid(-1, 0)
+            os.waitpid(child, 0)
 
     def _share(self, deaths: list[tuple[int, ...]], caught: Event | None) -> Iterable[str]:
         for death in deaths:
@@ -219,10 +223,11 @@ def _killing(k: int) -> Callable[[str], None]:
     return count
 
 
-def _in_child(work: Callable[[], Iterable[str]]) -> int:
-    """Do the work in a process of its own; the file descriptor its lines can be read from."""
+def _in_child(work: Callable[[], Iterable[str]]) -> tuple[int, int]:
+    """Do the work in a process of its own; its id, and what its lines can be read from."""
     reader, writer = os.pipe()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os.close(reader)
         code = 0
         try:
@@ -235,4 +240,4 @@ def _in_child(work: Callable[[], Iterable[str]]) -> int:
             code = 1
         os._exit(code)
     os.close(writer)
-    return reader
+    return child, reader
