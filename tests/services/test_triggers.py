@@ -553,3 +553,35 @@ async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     await world.store.write(triggers.cancel, trigger.id)
     with pytest.raises(Refused, match="takes nothing at present"):
         await world.store.write(ringing.hit, trigger.id, secret, "{}")
+
+
+async def test_nobody_looks_back_on_finding_nothing_to_do(world: World) -> None:
+    model = world.script("ada", OK)
+    founded = await world.found("Watch", start=False, heartbeat=3600, learns=True)
+    await pass_time(world, 3600)
+    [node] = await world.board(founded.team.id)
+    assert node.stop_reason is StopReason.NOTHING_TO_DO
+    assert len(model.requests) == 1
+
+
+async def test_a_trigger_that_makes_no_sense_any_more_ends_alone(world: World) -> None:
+    founded = await resting(world, DONE, DONE)
+    lost = await make(world, founded, "scheduled", {"cron": "@hourly"})
+    beat = await make(world, founded, "heartbeat", {"interval_seconds": 7200})
+    sound = await make(world, founded, "scheduled", {"cron": "@hourly"})
+
+    def lose_zone(tx: Tx) -> None:
+        for trigger in (lost, beat):
+            config = {**trigger.config, "zone": "Atlantis/Capital"}
+            rows.TRIGGERS.update(tx, trigger.id, config=config)
+
+    await world.store.write(lose_zone)
+    await pass_time(world, 3600)
+    assert [(await now_of(world, t)).status for t in (lost, beat, sound)] == [
+        "expired",
+        "expired",
+        "active",
+    ]
+    said = "it makes no sense any more: 'Atlantis/Capital' is not a time zone"
+    assert ((await now_of(world, lost)).ended or "").startswith(said)
+    assert (await now_of(world, sound)).fired == 1

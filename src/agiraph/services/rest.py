@@ -2,7 +2,7 @@
 
 from agiraph.domain.people import Agent
 from agiraph.domain.work import WorkNode
-from agiraph.services import reflection, ringing
+from agiraph.services import firing, reflection, ringing
 from agiraph.store import nodes
 from agiraph.store.tx import Tx
 
@@ -12,4 +12,5 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
     ringing.rest(tx, agent, last)
-    reflection.begin(tx, agent, last)
+    if not firing.is_quiet(last):  # whoever found nothing to do has nothing to look back on
+        reflection.begin(tx, agent, last)

@@ -40,7 +40,18 @@ def _held(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
     trigger = TRIGGERS.get(tx, trigger_id, lock=True)
     team = TEAMS.get(tx, trigger.team_id)
     # What is due in a paused team stays due until it goes on.
-    return (trigger, agent) if (trigger.status, team.status) == ("active", "active") else None
+    is_active = (trigger.status, team.status) == ("active", "active")
+    return (trigger, agent) if is_active and _makes_sense(tx, trigger) else None
+
+
+def _makes_sense(tx: Tx, trigger: Trigger) -> bool:
+    """Whether it can still be read: a zone may be unknown here. What cannot ends, alone."""
+    try:
+        timing.read(trigger.type, trigger.config)
+    except Refused as refusal:
+        firing.end(tx, trigger, "expired", f"it makes no sense any more: {refusal}")
+        return False
+    return True
 
 
 def ring(tx: Tx, trigger_id: TriggerId) -> None:
@@ -131,6 +142,8 @@ def rest(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """An agent has no more work: its heartbeats are due some time from now."""
     quiet = firing.is_quiet(last)
     for trigger in triggers.at_rest(tx, agent.id):
+        if not _makes_sense(tx, trigger):
+            continue
         found_nothing = trigger.quiet + int(last.trigger_id == trigger.id)
         gate.rest(tx, trigger, quiet=found_nothing if quiet else 0)
 
