@@ -1,0 +1,96 @@
+"""What cannot be scheduled is refused with what to do; a webhook has a secret."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.services import ringing, triggers
+from agiraph.store import triggers as rows
+from agiraph.testing import World
+from tests.services.waking import DONE, make, now_of, resting, woken
+
+# ---- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("type", "config", "said"),
+    [
+        ("sometimes", {}, "There is no trigger of type 'sometimes'; there are scheduled, delayed"),
+        ("scheduled", {}, "config: 'cron' is missing. A scheduled trigger takes {\"cron\""),
+        ("scheduled", {"cron": "99 * * * *"}, "'99' in '99 * * * *' cannot be the minute"),
+        ("scheduled", {"cron": "* * * * *", "zone": "Mars"}, "'Mars' is not a time zone"),
+        ("scheduled", {"cron": "* * * * *", "misfire": "maybe"}, "config: 'misfire' is wrong"),
+        ("scheduled", {"cron": "* * * * *", "misfire": "all", "overlap": "skip"}, "needs overlap"),
+        ("scheduled", {"cron": "* * * * *", "until": "soon"}, "'soon' is not a time; write it as"),
+        ("scheduled", {"cron": "* * * * *", "max_fires": 0}, "config: 'max_fires' is wrong"),
+        ("delayed", {"delay_seconds": -1}, "config: 'delay_seconds' is wrong"),
+        ("delayed", {"delay_seconds": "60"}, "config: 'delay_seconds' is wrong"),
+        ("delayed", {"seconds": 60}, "config: 'delay_seconds' is missing"),
+        ("delayed", {"delay_seconds": 60, "often": True}, "config: 'often' is not known"),
+        ("at_time", {"at": "2020-01-01T00:00"}, "'2020-01-01T00:00' is in the past: it is 2026"),
+        ("at_time", {"at": "tomorrow"}, "'tomorrow' is not a time"),
+        ("at_time", {"at": "2126-01-01T00:00"}, "is too far away"),
+        ("heartbeat", {"interval_seconds": 0}, "config: 'interval_seconds' is wrong"),
+        ("heartbeat", {"interval_seconds": 60, "hours": "8-20"}, "is not a span of hours"),
+        ("on_event", {"event_pattern": "message.received"}, "There are message.sent, message.seen"),
+        ("webhook", {"secret": "short"}, "config: 'secret' is wrong"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_with_what_to_do(
+    world: World, type: str, config: Any, said: str
+) -> None:
+    founded = await resting(world)
+    with pytest.raises(Refused) as refused:
+        await make(world, founded, type, config)
+    assert said in str(refused.value)
+    assert await world.store.read(rows.of_team, founded.team.id) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "payload", "said"),
+    [
+        ("send_message", {"content": "x"}, "action: 'to' must be given, as text."),
+        ("send_message", {"to": "bob", "content": "x"}, "There is no teammate 'bob'."),
+        ("send_message", {"to": "human"}, "action: 'content' must be given"),
+        ("run_node", {"node_id": "node_1"}, "There is no node 'node_1'."),
+        ("run_callback", {}, "action: 'callback' must be given"),
+        ("wake_agent", {"task": 5}, "action: 'task' must be given, as text."),
+    ],
+)
+async def test_an_action_that_cannot_be_done_is_refused(
+    world: World, action: Any, payload: Any, said: str
+) -> None:
+    founded = await resting(world)
+    with pytest.raises(Refused) as refused:
+        await make(world, founded, "delayed", {"delay_seconds": 60}, action=action, payload=payload)
+    assert said in str(refused.value)
+
+
+async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
+    founded = await resting(world, DONE)
+    made = await world.store.write(
+        triggers.create,
+        agent_id=founded.coordinator.id,
+        type="webhook",
+        config={},
+        payload={"task": "See what they want"},
+    )
+    trigger, secret = made
+    assert secret is not None
+    assert secret not in str(await now_of(world, trigger))
+    for wrong in ("", "guess", secret + "x"):
+        with pytest.raises(NotFound, match="its secret is wrong"):
+            await world.store.write(ringing.hit, trigger.id, wrong, "{}")
+    first = await world.store.write(ringing.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
+    again = await world.store.write(ringing.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
+    await world.settle()
+    assert first == again
+    [node] = await woken(world, trigger)
+    assert '{"a": 1}' in node.task
+    assert node.tainted_by == "whoever calls a webhook"
+    with pytest.raises(Refused, match="A webhook takes 100,000 characters"):
+        await world.store.write(ringing.hit, trigger.id, secret, "x" * 100_001)
+    await world.store.write(triggers.cancel, trigger.id)
+    with pytest.raises(Refused, match="takes nothing at present"):
+        await world.store.write(ringing.hit, trigger.id, secret, "{}")

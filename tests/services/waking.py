@@ -1,0 +1,51 @@
+"""Waking: a coordinator at rest, and what is to wake it."""
+
+from typing import Any
+
+from agiraph.domain.ids import AgentId
+from agiraph.domain.triggers import Firing, Trigger
+from agiraph.domain.work import WorkNode
+from agiraph.services import board, triggers
+from agiraph.services.teams import Founded
+from agiraph.store import triggers as rows
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+
+OK = says(call("finish", summary="HEARTBEAT_OK"))
+DONE = says(call("finish", summary="done"))
+
+
+async def resting(world: World, *lines: Any, **more: Any) -> Founded:
+    """An infinite team whose coordinator has nothing to do."""
+    world.script("ada", *lines)
+    return await world.found("Keep watch", mode="infinite", start=False, **more)
+
+
+async def make(world: World, founded: Founded, type: str, config: Any, **more: Any) -> Trigger:
+    payload = more.pop("payload", {"task": "Look around"})
+    made = await world.store.write(
+        triggers.create,
+        agent_id=founded.coordinator.id,
+        type=type,
+        config=config,
+        payload=payload,
+        **more,
+    )
+    return made.trigger
+
+
+async def now_of(world: World, trigger: Trigger) -> Trigger:
+    return await world.store.read(rows.TRIGGERS.get, trigger.id)
+
+
+async def firings(world: World, trigger: Trigger) -> list[tuple[str, str, str]]:
+    found: list[Firing] = await world.store.read(rows.firings, trigger.id)
+    return [(f.slot, f.outcome, f.reason) for f in reversed(found)]
+
+
+async def woken(world: World, trigger: Trigger) -> list[WorkNode]:
+    return [n for n in await world.board(trigger.team_id) if n.trigger_id == trigger.id]
+
+
+def work(tx: Tx, team_id: Any, agent_id: AgentId, task: str) -> WorkNode:
+    return board.create(tx, team_id=team_id, task=task, source="user", assignee_id=agent_id)
