@@ -18,12 +18,12 @@ from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
-from agiraph.runtime import reply
+from agiraph.runtime import reflection, reply
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.command_line import Bridge, Command
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
-from agiraph.runtime.prompt import Opening, assignment, system_prompt
+from agiraph.runtime.prompt import Opening, assignment, known, system_prompt
 from agiraph.services import board, journal
 from agiraph.services.spending import Envelope, envelopes
 from agiraph.store import messages, threads, waits
@@ -107,7 +107,8 @@ class Executor:
         ctx = self._context(lease, seat)
         if not seat.turns:
             specs = tuple(tool.spec for tool in tools.values())
-            system = system_prompt(seat.team, seat.agent, folder, specs, self.clock.now())
+            now = self.clock.now()
+            system = system_prompt(seat.team, seat.agent, folder, specs, now, await known(ctx))
             said = assignment(seat.node, giver=seat.giver)
             await _begin(ctx, Opening(system, said, seat.attachments))
         if seat.agent.kind == "cli":
@@ -128,8 +129,6 @@ class Executor:
 
     async def _reflect(self, lease: Lease, seat: _Seat) -> Outcome:
         """Look back on work that is done."""
-        from agiraph.runtime import reflection
-
         ctx = self._context(lease, seat)
         if not seat.turns:
             await _begin(ctx, await reflection.opening(ctx))
