@@ -124,8 +124,8 @@ async def test_others_hear_of_a_transaction_once_it_is_committed(
         at=store.clock.now(),
         data={"name": "renamed"},
     )
-    agent = founded.coordinator.id
-    expected = Aftermath(events=[event], wakes=[agent], cancels=[agent], alarm=True)
+    queue = Queue(founded.coordinator.id)
+    expected = Aftermath(events=[event], wakes=[queue], cancels=[queue], alarm=True)
     assert heard == [(expected, "renamed")]
 
 

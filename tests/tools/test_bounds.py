@@ -16,7 +16,7 @@ from agiraph.tools.team import SHOWN
 def make(tx: Tx, founded: Founded, number: int) -> list[str]:
     """Finished pieces of work with long results, and one that is open and older than they are."""
     made = [
-        board.create(tx, team_id=founded.team.id, task=f"Part {n}", source="user").id
+        board.create(tx, team_id=founded.team.id, task=f"Part {n}", source="self").id
         for n in range(number + 1)
     ]
     for node_id in made[1:]:

@@ -345,6 +345,7 @@ async def test_tool_filtering_keeps_leading_from_spawned_agents(world: World) ->
     assert lead - spawned == {
         "assign_worker",
         "finish",
+        "promise",
         "promote",
         "reconvene",
         "spawn_worker",

@@ -9,7 +9,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.people import Agent
 from agiraph.domain.work import Budget, Queue, WorkNode
-from agiraph.services import board, endings, mail, waiting
+from agiraph.services import board, endings, mail, triggers, waiting
 from agiraph.services.notices import first_line
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
@@ -125,3 +125,4 @@ def _open_again(tx: Tx, agent: Agent) -> None:
     if team.status in ("completed", "stopped"):
         teams.TEAMS.update(tx, team.id, status="active")
         tx.emit(team.id, "team.resumed")
+        triggers.revive(tx, team.id)
