@@ -84,6 +84,7 @@ class AgentView(View):
     waiting_reason: str | None
     persistent: bool
     created_for: str | None
+    parent_thread_id: str | None
     created_at: datetime
     retired_at: datetime | None
     unread: int
@@ -107,6 +108,7 @@ def agent_view(tx: Tx, member: Member) -> AgentView:
         waiting_reason=None if node is None else node.waiting_reason,
         persistent=agent.persistent,
         created_for=agent.created_for,
+        parent_thread_id=agent.parent_thread_id,
         created_at=agent.created_at,
         retired_at=agent.retired_at,
         unread=messages.unread_from(tx, agent.team_id, sender=agent.id),

@@ -4,6 +4,7 @@ AgiraphError
 ├── Refused              whoever asked must ask differently: a model, a person, a client
 │   ├── NotFound         there is no such thing
 │   ├── Conflict         it was decided before: a second answer, a key used for other words
+│   ├── Declined         a server said no; its status and its words
 │   ├── IllegalMove      a node cannot go from where it is to there
 │   └── OutOfScope       a path leads where this agent may not go
 ├── Fenced               another runner owns the thread now: stop and touch nothing
@@ -12,6 +13,7 @@ AgiraphError
 │   └── StoreLocked      somebody else holds the database
 ├── StoreDamaged         the database cannot be trusted: refuse to write to it
 ├── HomeInUse            another runtime works on this home
+├── Unreachable          no server answers where one should
 ├── Misconfigured        a setting is missing or wrong; the message says which and what to do
 └── ModelError           the model gave no usable answer
     ├── ModelUnavailable ... for now: rate limit, overload, server error, dropped line
@@ -40,6 +42,12 @@ class NotFound(Refused):
 
 class Conflict(Refused):
     pass
+
+
+class Declined(Refused):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class IllegalMove(Refused):
@@ -72,6 +80,10 @@ class StoreDamaged(AgiraphError):
 
 
 class HomeInUse(AgiraphError):
+    pass
+
+
+class Unreachable(AgiraphError):
     pass
 
 

@@ -45,6 +45,16 @@ NOTEBOOK = "# Notebook\n"
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
+def known_token(path: Path) -> str:
+    """The token of the home at this path; empty if none was made there yet."""
+    try:
+        return (path.expanduser() / "token").read_text().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise Misconfigured(f"Cannot read the token of {str(path)!r}: {error.strerror}.") from error
+
+
 class HomeLock:
     """The right to run on a home. It ends with `release` or with the process, however that ends."""
 
