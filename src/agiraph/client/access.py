@@ -1,0 +1,44 @@
+"""Access: tokens, sign-in links, the audit, and whether the server is well."""
+
+from agiraph.api.routes.access import IssuedToken, LinkView, TokenView
+from agiraph.api.routes.health import Health
+from agiraph.client.connection import Connection, path_of
+from agiraph.domain.access import Deed, Scope
+
+
+class AccessCalls(Connection):
+    async def tokens(self) -> list[TokenView]:
+        """Every token and session that opens something now."""
+        return await self.get(list[TokenView], "/tokens")
+
+    async def create_token(
+        self, name: str, *, scope: Scope = "read", days: int | None = None
+    ) -> IssuedToken:
+        """A token for a program; its secret is shown this once."""
+        body = {"name": name, "scope": scope, "days": days}
+        return await self.post(IssuedToken, "/tokens", body)
+
+    async def revoke_token(self, token: str) -> None:
+        await self.ask("DELETE", path_of("tokens", token))
+
+    async def create_link(self) -> LinkView:
+        """A link that signs a browser in, once."""
+        return await self.post(LinkView, "/tokens/link")
+
+    async def audit(self, *, after: str = "", limit: int = 100) -> list[Deed]:
+        """Who changed what, oldest first."""
+        return await self.get(list[Deed], "/audit", after=after, limit=limit)
+
+    async def alive(self) -> Health:
+        return await self.get(Health, "/healthz")
+
+    async def ready(self) -> Health:
+        return await self.get(Health, "/readyz")
+
+    async def metrics(self) -> str:
+        """What Prometheus reads."""
+        return (await self.ask("GET", "/metrics")).decode()
+
+    async def openapi(self) -> bytes:
+        """The description of everything the server offers."""
+        return await self.ask("GET", "/openapi.json")

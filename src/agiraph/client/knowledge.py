@@ -1,0 +1,66 @@
+"""Knowledge: what agents know, teaching them, and undoing what they learned."""
+
+from datetime import datetime
+
+from agiraph.api.routes.knowledge import HeldView
+from agiraph.client.connection import Connection, path_of
+from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
+
+
+class KnowledgeCalls(Connection):
+    async def memories(self, agent: str, *, limit: int = 100) -> list[Memory]:
+        """What an agent knows of the person it talks to."""
+        return await self.get(list[Memory], path_of("agents", agent, "memories"), limit=limit)
+
+    async def add_memory(
+        self, agent: str, content: str, *, valid_until: datetime | None = None
+    ) -> Memory:
+        body = {"content": content, "valid_until": valid_until}
+        return await self.make(Memory, path_of("agents", agent, "memories"), body)
+
+    async def forget_memory(self, agent: str, memory: str) -> None:
+        await self.ask("DELETE", path_of("agents", agent, "memories", memory))
+
+    async def insights(
+        self, agent: str, *, query: str = "", type: InsightType | None = None, limit: int = 100
+    ) -> list[Insight]:
+        """What an agent has learned for its work."""
+        path = path_of("agents", agent, "insights")
+        return await self.get(list[Insight], path, query=query, type=type, limit=limit)
+
+    async def add_insight(
+        self,
+        agent: str,
+        type: InsightType,
+        content: str,
+        *,
+        confidence: float | None = None,
+        valid_until: datetime | None = None,
+    ) -> Insight:
+        body = {
+            "type": type,
+            "content": content,
+            "confidence": confidence,
+            "valid_until": valid_until,
+        }
+        return await self.make(Insight, path_of("agents", agent, "insights"), body)
+
+    async def remove_insight(self, agent: str, insight: str) -> None:
+        await self.ask("DELETE", path_of("agents", agent, "insights", insight))
+
+    async def changes(self, agent: str, *, limit: int = 100) -> list[Change]:
+        """How what an agent knows came about."""
+        return await self.get(list[Change], path_of("agents", agent, "changes"), limit=limit)
+
+    async def undo_change(self, change: str) -> Change:
+        return await self.post(Change, path_of("changes", change, "undo"))
+
+    async def held(self, team: str) -> list[HeldView]:
+        """What counts only once a person has confirmed it."""
+        return await self.get(list[HeldView], path_of("teams", team, "held"))
+
+    async def confirm_held(self, item: str) -> Insight | Memory | Draft:
+        return await self.post(Insight | Memory | Draft, path_of("held", item, "confirm"))
+
+    async def reject_held(self, item: str) -> Insight | Memory | Draft:
+        return await self.post(Insight | Memory | Draft, path_of("held", item, "reject"))

@@ -1,0 +1,80 @@
+"""Talk: saying something to agents, reading what they said, answering what they ask."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from agiraph.api.routes.inbox import InboxItem, InboxPage
+from agiraph.api.views import MessageView, ThreadView, TurnView
+from agiraph.client.connection import PAGE, Connection, path_of
+from agiraph.domain.messages import Decision, Rating
+
+
+class TalkCalls(Connection):
+    async def send(
+        self,
+        agent: str,
+        message: str,
+        *,
+        mode: Literal["send", "nudge"] = "send",
+        client_id: str | None = None,
+        attachments: Sequence[Mapping[str, str]] = (),
+    ) -> MessageView:
+        """Say something. It is stored when this returns; the reply comes as an event."""
+        body = {
+            "message": message,
+            "mode": mode,
+            "client_id": client_id,
+            "attachments": list(attachments),
+        }
+        return await self.make(MessageView, path_of("agents", agent, "send"), body)
+
+    async def read_up_to(self, agent: str, seq: int) -> None:
+        """How far the person has read what this agent told them."""
+        await self.ask("PUT", path_of("agents", agent, "read"), body={"seq": seq})
+
+    async def broadcast(self, team: str, message: str) -> list[MessageView]:
+        """Say something to everyone on a team."""
+        path = path_of("teams", team, "broadcast")
+        return await self.make(list[MessageView], path, {"message": message})
+
+    async def conversation(
+        self, agent: str, *, before: str = "", limit: int = 100
+    ) -> list[MessageView]:
+        """What the person and this agent said: the newest page, or the one before an id."""
+        path = path_of("agents", agent, "conversation")
+        return await self.get(list[MessageView], path, before=before, limit=limit)
+
+    async def threads(self, agent: str) -> list[ThreadView]:
+        return await self.pages(ThreadView, path_of("agents", agent, "threads"))
+
+    async def thread(self, thread: str) -> list[TurnView]:
+        """Every turn of a thread."""
+        found: list[TurnView] = []
+        while True:
+            after = found[-1].seq if found else 0
+            path = path_of("threads", thread)
+            page = await self.get(list[TurnView], path, after=after, limit=PAGE)
+            if not page:
+                return found
+            found += page
+
+    async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
+        """A page of what agents put before the person; what needs an answer first."""
+        return await self.get(InboxPage, "/inbox", after=after, limit=limit)
+
+    async def item(self, item: str) -> InboxItem:
+        return await self.get(InboxItem, path_of("inbox", item))
+
+    async def mark_read(self, item: str) -> InboxItem:
+        return await self.post(InboxItem, path_of("inbox", item, "read"))
+
+    async def answer(
+        self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
+    ) -> InboxItem:
+        """Answer a question, or decide on an approval. The first answer stands."""
+        body = {"text": text, "decision": decision, "note": note}
+        return await self.make(InboxItem, path_of("inbox", item, "answer"), body)
+
+    async def rate(self, item: str, thumb: Rating) -> InboxItem:
+        """Say what a briefing was worth."""
+        return await self.post(InboxItem, path_of("inbox", item, "rate"), {"thumb": thumb})
