@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import crowd, fanout, idle, kills, turns, wake, wires
+from bench import chat, crowd, fanout, idle, kills, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -120,6 +120,16 @@ def _fanout() -> None:
     _where(fanout.measure, before)
 
 
+def _chat() -> None:
+    print("A person speaks while every place for work is taken by 200 ms models")
+    found = uvloop.run(chat.measure())
+    soon, words = found["acknowledged"], found["words"]
+    p50, p99 = soon[len(soon) // 2] * 1000, soon[int(len(soon) * 0.99) - 1] * 1000
+    said = words[len(words) // 2] * 1000
+    _goal("acknowledged, p50 / p99", f"{p50:.0f} / {p99:.0f} ms", "≤ 100 ms", p99 <= 100)
+    print(f"  {'first words of the answer, p50, of which its model takes 200':<62} {said:>11.0f} ms")
+
+
 def _idle() -> None:
     print(f"{idle.TEAMS:,} idle teams, each with a heartbeat that looks every minute for news")
     found = uvloop.run(idle.measure())
@@ -147,6 +157,7 @@ def main() -> int:
         _wires()
         _fanout()
         _crowd()
+        _chat()
         _idle()
     print(f"missed: {', '.join(_missed)}" if _missed else "all goals met")
     return 1 if _missed else 0

@@ -73,9 +73,13 @@ class _Line(asyncio.Protocol):
             number = self._results + 1
             answer = reply(number, number >= self._turns, self._ending)
             if self._delay:
-                asyncio.get_running_loop().call_later(self._delay, self._transport.write, answer)
+                asyncio.get_running_loop().call_later(self._delay, self._answer, answer)
             else:
                 self._transport.write(answer)
+
+    def _answer(self, answer: bytes) -> None:
+        if not self._transport.is_closing():  # whoever asked may be gone
+            self._transport.write(answer)
 
 
 def _serve(turns: int, delay: float, ending: str, ready: Any) -> None:

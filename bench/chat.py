@@ -1,0 +1,79 @@
+"""Chat: how soon a person is answered while every place for work is taken.
+
+All places are held by agents whose model takes 200 ms a call. Messages go to agents that are at
+work and to others that wait for a place. Measured: until a message is stored and acknowledged, and
+until the first words of its answer, whose model takes 200 ms as well.
+"""
+
+import asyncio
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import Budget
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.registry import Keys
+from agiraph.runtime.lanes import PLACES
+from agiraph.testing.world import World
+from agiraph.tools.context import RunContext
+from bench.stub import Stub
+from bench.turns import note_tool
+
+SECONDS = 0.2
+CALLS = 60
+MESSAGES = 100
+WAITING = 20
+
+
+@dataclass(slots=True)
+class _Mouth:
+    """Answers after 200 ms, in a few words."""
+
+    name: str = "scripted/mouth"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        await asyncio.sleep(SECONDS)
+        if on_delta is not None:
+            on_delta("I am on it.")
+        return Reply(text="I am on it.")
+
+
+async def measure() -> dict[str, Any]:
+    sent: dict[str, float] = {}
+    first: dict[str, float] = {}
+
+    def heard(ctx: RunContext, words: str) -> None:
+        if ctx.node.lane == "reply":
+            first.setdefault(ctx.agent.id, time.perf_counter())
+
+    home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+    with Stub(CALLS, delay=SECONDS) as stub:
+        world = World(
+            home,
+            clock=SystemClock(),
+            keys=Keys(openai_key="k", openai_url=stub.url),
+            tools=(note_tool([]),),
+            reply_model="scripted/mouth",
+            on_delta=heard,
+        )
+        world.model("mouth", _Mouth())
+        async with world:
+            busy = [
+                await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5))
+                for n in range(PLACES["work"] + WAITING)
+            ]
+            await asyncio.sleep(2)  # everybody has sat down
+            acknowledged: list[float] = []
+            for founded in busy[-MESSAGES:]:
+                agent = founded.coordinator.id
+                began = sent[agent] = time.perf_counter()
+                await world.chat(agent, "Are you there?")
+                acknowledged.append(time.perf_counter() - began)
+                await asyncio.sleep(0.01)
+            while len(first) < MESSAGES:
+                await asyncio.sleep(0.01)
+    words = [first[agent] - sent[agent] for agent in first]
+    return {"acknowledged": sorted(acknowledged), "words": sorted(words), "model": SECONDS}
