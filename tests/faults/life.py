@@ -15,16 +15,23 @@ from agiraph.store import teams as rows
 from agiraph.store import triggers as trigger_rows
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock, Says, World, call, says
+from agiraph.web.access import Web
+from agiraph.web.search import Hit, LocalEngine
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import counted, found_once, step
 
 START = datetime.fromisoformat("2026-01-05T09:30:00+00:00")
 SLOTS = 2
-SAID = ("Count the beans", "Many thanks", "Weigh the beans")
+SAID = ("Count the beans", "Many thanks", "Find out about beans")
+REPORT = "## Summary\n\nBeans come in bags.\n\n## Sources\n\n1. A page about beans\n"
 
 
 def _last(request: Request) -> str:
     return next(t.text for t in reversed(request.transcript.turns) if t.role == "user")
+
+
+def _given(request: Request) -> str:
+    return next(t.text for t in request.transcript.turns if t.ref == "assignment")
 
 
 def _reply(request: Request) -> Says:
@@ -34,6 +41,8 @@ def _reply(request: Request) -> Says:
             call("remember", content="They say thanks."),
             call("no_work_needed"),
         )
+    if "Find out" in _last(request):
+        return says("I look into it.", call("research_start", goal="How do beans come?"))
     return says(f"I'll do it: {_last(request)}")
 
 
@@ -52,6 +61,10 @@ def react(request: Request) -> Says:
         return _reply(request)
     if "now look back on it" in system:
         return _look_back(request)
+    if "web_search" in {tool.name for tool in request.tools} and "How do beans" in _given(request):
+        if step(request) == 0:
+            return says(call("web_search", query="beans in bags"))
+        return says(call("publish", summary=REPORT))
     if step(request) == 0:
         return says(call("checkpoint", summary="half way"))
     return says(call("finish", summary=f"done in {request.transcript.turns[0].thread_id}"))
@@ -75,12 +88,14 @@ def _schedule_once(tx: Tx, agent_id: AgentId) -> None:
 
 async def life(home: Path) -> None:
     Ledger(home).note("life")
-    world = World(home, clock=ManualClock(_now(home)))
+    beans = Hit(title="About beans", url="http://example.org/beans", snippet="beans in bags")
+    web = Web(engine=LocalEngine([beans]))
+    world = World(home, clock=ManualClock(_now(home)), web=web)
     world.model("ada", counted(home, react))
     await world.start()
     await found_once(world, learns=True, start=False, mode="infinite")
     [team] = await world.store.read(rows.every)
-    [agent] = await world.store.read(rows.members, team.id)
+    agent = (await world.store.read(rows.members, team.id))[0]
     await world.settle()
     for number, words in enumerate(SAID):
         said = await world.chat(agent.id, words, client_id=f"c{number}")
@@ -105,6 +120,7 @@ def after_recovery(home: Path) -> Iterator[str]:
         yield from _learned_once(db)
         yield from _fired_once(db)
         yield from _briefed_once(db)
+        yield from _reported_once(db)
 
 
 def _answered_once(db: sqlite3.Connection) -> Iterator[str]:
@@ -119,7 +135,7 @@ def _answered_once(db: sqlite3.Connection) -> Iterator[str]:
         [tasks] = db.execute(
             "select count(*) from nodes where lane = 'work' and task = ?", (row["text"],)
         ).fetchone()
-        if tasks != (0 if "thanks" in row["text"] else 1):
+        if tasks != int(row["text"].startswith("Count")):
             yield f"{row['text']!r} became work {tasks} times"
     [said] = db.execute("select count(*) from messages where sender = 'human'").fetchone()
     if said != len(SAID):
@@ -130,7 +146,10 @@ def _answered_once(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _learned_once(db: sqlite3.Connection) -> Iterator[str]:
-    for row in db.execute("select * from threads where kind = 'work'"):
+    for row in db.execute(
+        "select t.* from threads t join agents a on a.id = t.agent_id"
+        " where t.kind = 'work' and a.persistent"
+    ):
         if row["closed_at"] is None or row["harvested_at"] is None:
             yield f"{row['id']} was not looked back on"
     active = Counter(
@@ -167,3 +186,13 @@ def _briefed_once(db: sqlite3.Connection) -> Iterator[str]:
     ):
         if row["n"] != 1:
             yield f"{row['node_id']} briefed {row['n']} times"
+
+
+def _reported_once(db: sqlite3.Connection) -> Iterator[str]:
+    [made] = db.execute("select count(*) from nodes where title like 'Research:%'").fetchone()
+    [reports] = db.execute("select count(*) from messages where kind = 'report'").fetchone()
+    [told] = db.execute(
+        "select count(*) from messages where kind = 'message' and text like 'The research is done%'"
+    ).fetchone()
+    if (made, reports, told) != (1, 1, 1):
+        yield f"{made} pieces of research, {reports} reports, told {told} times"
