@@ -58,7 +58,7 @@ class Thumb(BaseModel):
     thumb: Literal["up", "down"]
 
 
-def _item(tx: Tx, item: inbox.Item) -> InboxItem:
+def item_view(tx: Tx, item: inbox.Item) -> InboxItem:
     return InboxItem(
         message=message_view(tx, item.message),
         state=item.state,
@@ -77,7 +77,7 @@ async def list_inbox(
 
     def look(tx: Tx) -> InboxPage:
         page = inbox.items(tx, after=after, limit=limit)
-        shown = [_item(tx, item) for item in page.items]
+        shown = [item_view(tx, item) for item in page.items]
         return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
 
     return await api.store.read(look)
@@ -86,13 +86,13 @@ async def list_inbox(
 @router.get("/inbox/{item}", responses=documented(404))
 async def get_item(item: str, api: TheApi) -> InboxItem:
     """One item."""
-    return await api.store.read(lambda tx: _item(tx, inbox.item(tx, MessageId(item))))
+    return await api.store.read(lambda tx: item_view(tx, inbox.item(tx, MessageId(item))))
 
 
 @router.post("/inbox/{item}/read", responses=documented(404))
 async def mark_read(item: str, api: TheApi) -> InboxItem:
     """The person has seen this."""
-    return await api.store.write(lambda tx: _item(tx, inbox.read(tx, MessageId(item))))
+    return await api.store.write(lambda tx: item_view(tx, inbox.read(tx, MessageId(item))))
 
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))
@@ -103,7 +103,7 @@ async def answer_item(item: str, body: TheAnswer, api: TheApi, once: Once) -> In
         inbox.item(tx, MessageId(item))
         words = body.text or body.note
         journal.answer_question(tx, MessageId(item), words, decision=body.decision)
-        return _item(tx, inbox.item(tx, MessageId(item)))
+        return item_view(tx, inbox.item(tx, MessageId(item)))
 
     return await once(answer, status=200)  # pyright: ignore[reportReturnType]
 
@@ -115,6 +115,6 @@ async def rate_briefing(item: str, body: Thumb, api: TheApi) -> InboxItem:
     def rate(tx: Tx) -> InboxItem:
         inbox.item(tx, MessageId(item))
         briefings.rate(tx, MessageId(item), up=body.thumb == "up")
-        return _item(tx, inbox.item(tx, MessageId(item)))
+        return item_view(tx, inbox.item(tx, MessageId(item)))
 
     return await api.store.write(rate)

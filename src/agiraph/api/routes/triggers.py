@@ -87,7 +87,7 @@ class MadeTrigger(TriggerView):
     """What a webhook's caller must send; shown this once."""
 
 
-def _view(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     cost = triggers.cost(tx, trigger.id)
     shown = {
         name: getattr(trigger, name)
@@ -108,7 +108,7 @@ async def list_triggers(team: str, api: TheApi) -> list[TriggerView]:
 
     def look(tx: Tx) -> list[TriggerView]:
         found = triggers.of_team(tx, teams.find(tx, team).id)
-        return [TriggerView(**_view(tx, trigger)) for trigger in found]
+        return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
 
     return await api.store.read(look)
 
@@ -128,7 +128,7 @@ async def create_trigger(team: str, body: NewTrigger, api: TheApi, once: Once) -
             action=body.action,
             payload=body.payload,
         )
-        return MadeTrigger(**_view(tx, made.trigger), secret=made.secret)
+        return MadeTrigger(**trigger_fields(tx, made.trigger), secret=made.secret)
 
     return await once(create, status=201)  # pyright: ignore[reportReturnType]
 
@@ -140,7 +140,7 @@ async def change_trigger(team: str, trigger: str, body: TriggerChange, api: TheA
     def change(tx: Tx) -> TriggerView:
         found = verbs.find(tx, teams.find(tx, team).id, trigger)
         switch = verbs.pause if body.status == "paused" else verbs.resume
-        return TriggerView(**_view(tx, switch(tx, found.id)))
+        return TriggerView(**trigger_fields(tx, switch(tx, found.id)))
 
     return await api.store.write(change)
 
