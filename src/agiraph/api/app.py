@@ -1,10 +1,12 @@
 """App: the routes behind the gate, as one ASGI application."""
 
+from typing import Any
+
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
-from agiraph.api import problems
+from agiraph.api import problems, schema
 from agiraph.api.deps import Api
 from agiraph.api.etags import Etags
 from agiraph.api.gate import Gate
@@ -44,7 +46,6 @@ def routes(api: Api | None = None) -> FastAPI:
     app = FastAPI(
         title="agiraph",
         version="1",
-        description="Teams of agents: give them goals, watch them, talk to them, stop them.",
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -56,14 +57,23 @@ def routes(api: Api | None = None) -> FastAPI:
     app.include_router(access.signin)
     problems.install(app)
     app.state.api = api
+    app.openapi = lambda: _described(app)
     return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        app.openapi_schema = schema.describe(app)
+    return app.openapi_schema
 
 
 def _operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def build(api: Api) -> ASGIApp:
-    """The whole application; whatever is committed here is told to whoever watches."""
-    api.store.subscribe(api.hub.notice)
+def build(api: Api, *, alone: bool = True) -> ASGIApp:
+    """The whole application. Whatever is committed here is told to whoever watches; with other
+    processes beside this one, somebody else tells what all of them commit."""
+    if alone:
+        api.store.subscribe(api.hub.notice)
     return Gate(Etags(routes(api)), api.door)

@@ -91,15 +91,20 @@ def of(error: AgiraphError) -> Response:
     return answer(500, "Our mistake", "Something went wrong here; it is in the server's log.")
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How an operation may fail, for its description."""
+def documented(*statuses: int, everywhere: bool = True) -> dict[int | str, dict[str, Any]]:
+    """How an operation may fail, for its description; with what may happen everywhere."""
+    schema = {"$ref": "#/components/schemas/Problem"}
     return {
-        status: {"model": Problem, "description": _WORDS[status], "content": {MEDIA_TYPE: {}}}
-        for status in (*statuses, 401, 403, 422, 429, 503)
+        status: {"description": WORDS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status in (*statuses, *((401, 403, 422, 429, 503) if everywhere else ()))
     }
 
 
-_WORDS = {
+WORDS = {
+    200: "What was asked for",
+    201: "It was made; this is it",
+    202: "It is stored, and will be acted on",
+    204: "It is done",
     400: "The request cannot be read",
     401: "No token, or a wrong one",
     403: "The token does not reach this far, or the request comes from elsewhere",

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, WebSocket
+from fastapi import APIRouter, Query, Response, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from agiraph.api.deps import Api, TheApi
@@ -25,20 +25,22 @@ LOOK_SECONDS = 5.0
 SEND_SECONDS = 10.0
 MOST_MISSED = 2000
 """Events after which a client should load what it shows anew instead of hearing them all."""
-TOO_SLOW, UNAUTHORIZED, UNREADABLE = 4008, 4401, 4400
+TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING = 4008, 4401, 4400, 1012
 
 
-@router.get("/teams/{team}/events", responses=documented(404))
+@router.get("/teams/{team}/events", responses=documented(404), response_model=list[EventView])
 async def events_of(
     team: str,
     api: TheApi,
     after: Annotated[int, Query(ge=0, description="The last number you have.")] = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
-) -> list[EventView]:
+) -> Response:
     """What happened in a team after that number, oldest first, without gaps."""
     found = await api.store.read(teams.find, team)
     rows = await api.store.read(events.after, found.id, after, limit=limit)
-    return [EventView.model_validate(as_frame(event)) for event in rows]
+    # As they were written: an event of an older version is no reason to fail.
+    body = orjson.dumps([as_frame(event) for event in rows])
+    return Response(body, media_type="application/json")
 
 
 @router.websocket("/teams/{team}/events")
@@ -119,6 +121,8 @@ class _Line:
             return
         if self._watcher.is_lost:
             await self._close(TOO_SLOW, "You fell behind; come again with the last number you got.")
+        else:
+            await self._close(RESTARTING, "The server stops; come again with the last number.")
 
     async def _replay(self, cursors: dict[TeamId, int], *, everything: bool) -> None:
         """Greet, then send what was missed, page by page."""

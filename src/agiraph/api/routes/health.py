@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from agiraph.api import problems
 from agiraph.api.deps import TheApi
+from agiraph.api.problems import documented
 from agiraph.services import access
 
 router = APIRouter(tags=["health"])
@@ -20,7 +20,7 @@ async def alive() -> Health:
     return Health(status="alive")
 
 
-@router.get("/readyz", responses={503: {"model": problems.Problem}})
+@router.get("/readyz", responses=documented(503, everywhere=False))
 async def ready(api: TheApi) -> Health:
     """The database takes what it is given."""
     await api.store.write(access.epoch)
