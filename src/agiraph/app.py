@@ -133,13 +133,17 @@ class Runtime:
         await self.ticker.start()
         self._watchdog = asyncio.create_task(watch(self.store, self.clock), name="watchdog")
 
-    async def close(self) -> None:
+    async def rest(self) -> None:
+        """Stop working: what is under way goes back into its queue, where anybody finds it."""
         if self._watchdog is not None:
             self._watchdog.cancel()
             await asyncio.gather(self._watchdog, return_exceptions=True)
         await self.engine.stop()
         await self.outbox.stop()
         await self.ticker.stop()
+
+    async def close(self) -> None:
+        await self.rest()
         await self.models.close()
         await self.store.close()
         self.home.folder.close()

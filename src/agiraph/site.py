@@ -15,6 +15,7 @@ from agiraph.api.live import Draft, Hub
 from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
+from agiraph.domain.chat import Words
 from agiraph.services import access
 from agiraph.tools.context import RunContext
 
@@ -34,7 +35,7 @@ class Site:
 @contextlib.asynccontextmanager
 async def work(settings: Settings) -> AsyncGenerator[Runtime]:
     """Background work alone."""
-    async with _runtime(settings, Hub()) as runtime:
+    async with _runtime(settings, _Heard()) as runtime:
         await runtime.start()
         yield runtime
 
@@ -46,9 +47,9 @@ async def serve(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
     address.check()
     sock = bind(address.host, address.port)
     port = sock.getsockname()[1]
-    hub = Hub()
+    hub, heard = Hub(), _Heard()
     try:
-        async with _runtime(settings, hub) as runtime:
+        async with _runtime(settings, heard) as runtime:
             api = Api(
                 store=runtime.store,
                 home=runtime.home,
@@ -63,30 +64,87 @@ async def serve(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 check_model=runtime.models.resolve,
                 build=version("agiraph"),
             )
-            server = Server(build(api), sock, certificate=address.certificate, key=address.key)
-            if works:
-                await runtime.start()
-            await server.start()
-            try:
-                yield Site(runtime=runtime, api=api, port=port)
-            finally:
-                await server.stop()
+            app = build(api, alone=not _is_shared(settings))
+            server = Server(app, sock, certificate=address.certificate, key=address.key)
+            async with _told(settings, runtime, hub, heard):
+                if works:
+                    await runtime.start()
+                await server.start()
+                try:
+                    yield Site(runtime=runtime, api=api, port=port)
+                finally:
+                    hub.close()
+                    # Side by side: lines are given time to close, commands to end.
+                    await asyncio.gather(server.stop(), runtime.rest())
     finally:
         sock.close()
 
 
-@contextlib.asynccontextmanager
-async def _runtime(settings: Settings, hub: Hub) -> AsyncGenerator[Runtime]:
-    def said(ctx: RunContext, words: str) -> None:
-        draft = Draft(
-            team_id=ctx.team.id,
-            agent_id=ctx.agent.id,
-            node_id=ctx.node.id,
-            thread_id=ctx.lease.thread_id,
-            lane=ctx.node.lane,
-        )
-        hub.said(draft, words)
+class _Heard:
+    """The words of replies, on their way to whoever shows them."""
 
+    def __init__(self) -> None:
+        self.tell: Callable[[Words], None] | None = None
+
+    def __call__(self, ctx: RunContext, words: str) -> None:
+        if self.tell is None:
+            return
+        last = ctx.transcript.last_reply
+        self.tell(
+            Words(
+                team_id=ctx.team.id,
+                agent_id=ctx.agent.id,
+                node_id=ctx.node.id,
+                thread_id=ctx.lease.thread_id,
+                lane=ctx.node.lane,
+                after=0 if last is None else last.seq,
+                offset=0,
+                text=words,
+            )
+        )
+
+
+def _is_shared(settings: Settings) -> bool:
+    """Whether other processes may work over the same database."""
+    return not settings.database_url.startswith("sqlite:")
+
+
+@contextlib.asynccontextmanager
+async def _told(
+    settings: Settings, runtime: Runtime, hub: Hub, heard: _Heard
+) -> AsyncGenerator[None]:
+    """Let the hub hear of what happens: in this process, or in all of them."""
+
+    def draft(words: Words) -> Draft:
+        return Draft(
+            team_id=words.team_id,
+            agent_id=words.agent_id,
+            node_id=words.node_id,
+            thread_id=words.thread_id,
+            lane=words.lane,
+        )
+
+    if not _is_shared(settings):
+        heard.tell = lambda words: hub.said(draft(words), words.text)
+        yield
+        return
+    from agiraph.store.following import Follower  # loaded only where it is used
+
+    follower = Follower(
+        settings.database_url,
+        runtime.store,
+        publish=hub.publish,
+        hear=lambda words: hub.overheard(draft(words), words.text, words.offset),
+    )
+    await follower.start()
+    try:
+        yield
+    finally:
+        await follower.stop()
+
+
+@contextlib.asynccontextmanager
+async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]:
     runtime = await Runtime.open(
         settings.home,
         database_url=settings.database_url,
@@ -96,12 +154,29 @@ async def _runtime(settings: Settings, hub: Hub) -> AsyncGenerator[Runtime]:
         channels=settings.channels,
         reply_model=settings.reply_model,
         web=settings.web,
-        on_delta=said,
+        on_delta=heard,
     )
     try:
-        yield runtime
+        async with _spoken(settings, runtime, heard):
+            yield runtime
     finally:
         await runtime.close()
+
+
+@contextlib.asynccontextmanager
+async def _spoken(settings: Settings, runtime: Runtime, heard: _Heard) -> AsyncGenerator[None]:
+    """Let other processes hear the words of replies, if there may be any."""
+    if not _is_shared(settings):
+        yield
+        return
+    from agiraph.store.following import Speaker  # loaded only where it is used
+
+    speaker = Speaker(runtime.store)
+    heard.tell = speaker.say
+    try:
+        yield
+    finally:
+        await speaker.stop()
 
 
 def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:

@@ -50,6 +50,8 @@ class Watcher:
     size: int = 0
     is_lost: bool = False
     """It fell so far behind that it has to come again."""
+    is_over: bool = False
+    """The server stops; nothing more will come."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wants(self, team_id: TeamId) -> bool:
@@ -71,11 +73,11 @@ class Watcher:
         self.ready.set()
 
     async def take(self) -> dict[str, Any] | None:
-        """The next frame; None when it has fallen behind."""
-        while not self.frames and not self.is_lost:
+        """The next frame; None when it has fallen behind, or there is no next one."""
+        while not (self.frames or self.is_lost or self.is_over):
             self.ready.clear()
             await self.ready.wait()
-        if self.is_lost:
+        if self.is_lost or not self.frames:
             return None
         frame = self.frames.popleft()
         self.size = 0 if not self.frames else self.size - 200 - len(frame.get("text") or "")
@@ -91,6 +93,7 @@ class Hub:
         self.lost = 0
         """Watchers that were closed for falling behind, since the start."""
         self.told = 0
+        self.is_over = False
 
     def notice(self, aftermath: Aftermath) -> None:
         """What a committed transaction brought about; for `store.subscribe`."""
@@ -117,6 +120,14 @@ class Hub:
             if watcher.wants(draft.team_id):
                 watcher.put({"op": "delta", **known.about(), "offset": offset, "text": words})
 
+    def overheard(self, draft: Draft, words: str, offset: int) -> None:
+        """Words from another process. Where some before them were lost, the rest is not shown."""
+        if offset == 0:
+            self.drafts.pop(draft.thread_id, None)
+        known = self.drafts.get(draft.thread_id)
+        if offset == (0 if known is None else len(known.text)):
+            self.said(draft, words)
+
     def unfinished(self, teams: set[TeamId] | None) -> list[dict[str, Any]]:
         """Replies under way, for whoever has just come."""
         return [
@@ -126,7 +137,15 @@ class Hub:
         ]
 
     def join(self, watcher: Watcher) -> None:
+        watcher.is_over = self.is_over
         self.watchers.add(watcher)
+
+    def close(self) -> None:
+        """Let everyone have what is there for them, and go."""
+        self.is_over = True
+        for watcher in self.watchers:
+            watcher.is_over = True
+            watcher.ready.set()
 
     def leave(self, watcher: Watcher) -> None:
         self.watchers.discard(watcher)

@@ -191,3 +191,18 @@ class Transcript:
     @property
     def head(self) -> int:
         return self.turns[-1].seq if self.turns else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """A piece of a reply that is still being written."""
+
+    team_id: TeamId
+    agent_id: AgentId
+    node_id: NodeId
+    thread_id: ThreadId
+    lane: Lane
+    after: int
+    """The place of its thread's last reply: by it one reply is told from the next."""
+    offset: int
+    text: str

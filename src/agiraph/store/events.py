@@ -29,11 +29,12 @@ def head(tx: Tx, team_id: TeamId) -> int:
     return 0 if row is None else (row[1] or 0) & _MOST
 
 
-def heads(tx: Tx) -> dict[TeamId, int]:
-    """The number of the newest event of every team."""
+def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
+    """The number of the newest event of every team; of those put away, too, if wanted."""
     rows = tx.all(
         "select id, (select max(place) from events where place > t.number * 1099511627776"
-        " and place < (t.number + 1) * 1099511627776) from teams t where status <> 'archived'"
+        " and place < (t.number + 1) * 1099511627776) from teams t"
+        + ("" if archived else " where status <> 'archived'")
     )
     return {row[0]: (row[1] or 0) & _MOST for row in rows}
 

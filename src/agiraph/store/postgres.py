@@ -38,6 +38,8 @@ WORK_OFF = "run_agent"
 """The entry that asks some process to look at an agent's queue."""
 CONTROL = "agiraph_control"
 """The channel on which processes ask each other to cancel."""
+EVENTS, WORDS = "agiraph_events", "agiraph_words"
+"""The channels on which processes tell each other that there are events, and what is being said."""
 IDLE_SECONDS = 10
 """A process that hangs inside a transaction gives up its locks after this."""
 
@@ -103,7 +105,10 @@ class PostgresTx:
             self.run("select pg_notify(:channel, :queue)", channel=CONTROL, queue=queue.key)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
-            self.aftermath.events += events.append(self, team_id, self._emitted[team_id])
+            written = events.append(self, team_id, self._emitted[team_id])
+            self.aftermath.events += written
+            note = f"{team_id} {written[-1].seq}"
+            self.run("select pg_notify(:channel, :note)", channel=EVENTS, note=note)
 
 
 class PostgresStore:
