@@ -1,0 +1,240 @@
+"""One PostgreSQL, an API process and two that work: whoever watches sees everything once."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import psycopg
+import pytest
+
+from agiraph.app import open_store
+from agiraph.domain.chat import Words
+from agiraph.domain.events import Event
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.time import SystemClock
+from agiraph.services import teams
+from agiraph.store import events
+from agiraph.store.following import MOST_HELD, PIECE, Follower, Speaker
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.script import Says, Seen
+from tests.cli.shell import Process, Shell
+from tests.conftest import Server, _free_port
+
+TOKEN = "a-token-of-32-characters-for-test"
+STEPS = 12
+TEAMS = 4
+
+
+def note_after_note(seen: Seen) -> Says:
+    done = sum(message.role == "assistant" for message in seen.messages)
+    if done < STEPS:
+        return says(f"Step {done} is done. " * 4, call("checkpoint", summary=f"note {done}"))
+    return says("All is done.", call("finish", summary=f"{done} notes"))
+
+
+@dataclass(slots=True)
+class Watched:
+    """What came over the lines of one client, one line after another."""
+
+    events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    words: list[dict[str, Any]] = field(default_factory=list)
+    closes: list[tuple[int | None, str]] = field(default_factory=list)
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def follow(self, origin: str) -> None:
+        """As a client does: each line is begun with the last numbers of the one before."""
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            while True:
+                try:
+                    async with http.ws_connect(f"{origin}/api/events") as line:
+                        cursors = {team: got[-1]["seq"] for team, got in self.events.items()}
+                        await line.send_json({"op": "subscribe", "cursors": cursors})
+                        async for message in line:
+                            self.take(orjson.loads(message.data))
+                        self.closes.append((line.close_code, ""))
+                except aiohttp.ClientError:
+                    await asyncio.sleep(0.05)
+
+    def take(self, frame: dict[str, Any]) -> None:
+        if frame["op"] == "event":
+            self.events.setdefault(frame["event"]["team_id"], []).append(frame["event"])
+        elif frame["op"] == "delta":
+            self.words.append(frame)
+        self.moved.set()
+
+    async def until(self, claim: Any) -> None:
+        async with asyncio.timeout(90):
+            while not claim():
+                self.moved.clear()
+                await self.moved.wait()
+
+    def count(self, type: str) -> int:
+        return sum(event["type"] == type for got in self.events.values() for event in got)
+
+
+class Site:
+    """The processes of one installation, and the address of its API."""
+
+    def __init__(self, agiraph: Shell, stack: AsyncExitStack) -> None:
+        self._agiraph = agiraph
+        self._stack = stack
+        port = _free_port()
+        self.origin = f"http://127.0.0.1:{port}"
+        agiraph.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
+
+    async def start(self, command: str, words: str) -> Process:
+        process = await self._stack.enter_async_context(self._agiraph.start(command))
+        await process.says(words)
+        return process
+
+    async def serve(self) -> Process:
+        return await self.start("serve", "is up at")
+
+    async def work(self) -> Process:
+        return await self.start("work", "At work.")
+
+    async def post(self, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as http,
+            http.post(f"{self.origin}/api{path}", json=body) as response,
+        ):
+            assert response.status < 300, await response.text()
+            return await response.json()
+
+
+@pytest.fixture
+async def site(tmp_path: Path, postgres: Server) -> AsyncIterator[Site]:
+    async with AsyncExitStack() as stack, ModelServer(note_after_note) as models:
+        environment = {
+            "AGIRAPH_DATABASE_URL": postgres.fresh(),
+            "OPENAI_API_KEY": "sk-canary-canary",
+            "OPENAI_BASE_URL": models.openai_url,
+            "AGIRAPH_MODEL": "openai/test",
+        }
+        yield Site(Shell(tmp_path / "home", environment), stack)
+
+
+async def test_every_event_comes_once_through_deaths_of_workers_and_a_restart_of_the_api(
+    site: Site,
+) -> None:
+    serving, first, _ = await site.serve(), await site.work(), await site.work()
+    watched = Watched()
+    following = asyncio.create_task(watched.follow(site.origin))
+    for number in range(TEAMS):
+        await site.post("/teams", {"goal": f"Notes of team {number}", "learns": False})
+    await watched.until(lambda: watched.count("turn.added") >= TEAMS)
+    first.signal(signal.SIGKILL)
+    await watched.until(lambda: watched.count("turn.added") >= 2 * TEAMS)
+    serving.signal(signal.SIGTERM)
+    assert (await serving.ends()).code == 0
+    await site.serve()
+    await watched.until(lambda: watched.count("node.completed") == TEAMS)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+    assert len(watched.events) == TEAMS
+    for got in watched.events.values():
+        assert [event["seq"] for event in got] == list(range(1, len(got) + 1))
+        assert [event["type"] for event in got].count("turn.added") >= STEPS + 1
+    assert watched.closes[0][0] == 1012
+    assert watched.words
+
+
+async def test_words_said_in_one_process_are_heard_in_another(postgres: Server) -> None:
+    url = postgres.fresh()
+    store = await open_store(url, SystemClock())
+    heard: list[Words] = []
+    published: list[Event] = []
+    arrived = asyncio.Event()
+
+    def hear(words: Words) -> None:
+        heard.append(words)
+        arrived.set()
+
+    follower = Follower(url, store, publish=published.append, hear=hear)
+    speaker = Speaker(store)
+    await follower.start()
+    try:
+        long = "\N{SNOWMAN}\x01" * PIECE  # of the letters that take most room
+        for text in (long, "and ", "some more"):
+            speaker.say(words(text))
+        async with asyncio.timeout(30):
+            while sum(len(piece.text) for piece in heard) < 2 * PIECE + 13:
+                arrived.clear()
+                await arrived.wait()
+        assert "".join(piece.text for piece in heard) == long + "and some more"
+        assert [piece.offset for piece in heard] == [0, PIECE, 2 * PIECE]
+    finally:
+        await speaker.stop()
+        await follower.stop()
+        await store.close()
+
+
+async def test_words_beyond_the_limit_are_not_held(postgres: Server) -> None:
+    store = await open_store(postgres.fresh(), SystemClock())
+    speaker = Speaker(store)
+    try:
+        speaker.say(words("x" * MOST_HELD))
+        speaker.say(words("y"))
+        assert [len(held.text) for held in speaker._held.values()] == [MOST_HELD]
+    finally:
+        await speaker.stop()
+        await store.close()
+
+
+async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
+    postgres: Server,
+) -> None:
+    url = postgres.fresh()
+    store = await open_store(url, SystemClock())
+    other = await open_store(url, SystemClock())
+    published: list[Event] = []
+    arrived = asyncio.Event()
+
+    def publish(event: Event) -> None:
+        published.append(event)
+        arrived.set()
+
+    founded = await other.write(teams.found, goal="Before", model="demo", start=False)
+    before = await store.read(events.head, founded.team.id)
+    follower = Follower(url, store, publish=publish, hear=lambda words: None)
+    await follower.start()
+    try:
+        for verb in (teams.pause, teams.resume, teams.pause):
+            await other.write(verb, founded.team.id)
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where query ilike '%listen%' and pid <> pg_backend_pid()"
+                )
+        await other.write(teams.archive, founded.team.id)
+        async with asyncio.timeout(30):
+            while not published or published[-1].type != "team.archived":
+                arrived.clear()
+                await arrived.wait()
+        rows = await store.read(events.after, founded.team.id, before)
+        assert published == rows
+    finally:
+        await follower.stop()
+        await store.close()
+        await other.close()
+
+
+def words(text: str) -> Words:
+    return Words(
+        team_id=TeamId("team_x"),
+        agent_id=AgentId("agent_x"),
+        node_id=NodeId("node_x"),
+        thread_id=ThreadId("t_x"),
+        lane="work",
+        after=0,
+        offset=0,
+        text=text,
+    )
