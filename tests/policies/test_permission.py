@@ -236,6 +236,6 @@ async def test_a_long_argument_is_shown_in_part_and_measured(world: World) -> No
 async def test_a_call_that_is_wrong_is_not_put_before_a_person(world: World) -> None:
     _, answers = await made(world, call("bash", cmd="ls"), permissions=ASK)
 
-    usage = "It takes: command, timeout (optional)."
+    usage = "It takes: command, timeout (optional), network (optional)."
     fault = "'command' is missing; there is no argument 'cmd'"
     assert answers == [refused(f"bash: {fault}. {usage}")]

@@ -112,7 +112,7 @@ async def test_a_wrong_call_runs_nothing(
 ) -> None:
     _, told = await made(world, call("bash", **arguments))
 
-    assert told == [refused(f"bash: {fault}. It takes: command, timeout (optional).")]
+    assert told == [refused(f"bash: {fault}. It takes: command, timeout (optional), network (optional).")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

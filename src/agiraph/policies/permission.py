@@ -72,7 +72,8 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     if asked is None and taint.was_said(tx, ctx, call):
         return Done("approved")
     if asked is None:
-        given = ", ".join(f"{name}={_shown(value)}" for name, value in call.arguments.items())
+        told = {name: v for name, v in call.arguments.items() if v is not None and v is not False}
+        given = ", ".join(f"{name}={_shown(value)}" for name, value in told.items())
         asked = mail.ask(
             tx,
             ctx.lease,
