@@ -1,0 +1,139 @@
+"""The web tools, as a model sees them."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.passages import Passage
+from agiraph.store import passages
+from agiraph.testing import World, call, says
+from agiraph.tools.web import SHOWN
+from agiraph.web.access import Web
+from agiraph.web.search import Hit, LocalEngine
+from tests.web.sites import Site, fetcher, html, response, site
+
+LONG = " ".join(f"word{n}" for n in range(10_000))
+
+
+class Crowded:
+    """An engine that takes no more questions."""
+
+    name = "crowded"
+
+    async def search(self, query: str, *, limit: int) -> list[Hit]:
+        raise Refused("The search engine (crowded) takes no more questions now.")
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Site]:
+    pages = {
+        "page": html("<h1>Bread</h1><p>Bake <b>hot</b>.</p>", "On bread", Last_Modified="Monday"),
+        "long": response(LONG.encode(), kind="text/plain"),
+        "file": response(b"%PDF-1.7", kind="application/pdf"),
+    }
+    async with site(**pages) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str, there: Site) -> AsyncIterator[World]:
+    hit = Hit(title="On bread", url=there.url("/page"), snippet="all of it")
+    web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
+    async with World(tmp_path / "home", database_url=database_url, web=web) as opened:
+        yield opened
+
+
+async def told(world: World, *calls: tuple[str, dict[str, object]]) -> list[str]:
+    """What a model was answered."""
+    made = [says(call(name, **given)) for name, given in calls]
+    ada = world.script("ada", *made, says(call("finish", summary="done")))
+    await world.found("Look")
+    await world.settle()
+    return [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
+
+
+async def test_a_page_comes_as_markdown_between_marks_it_cannot_know(
+    world: World, there: Site
+) -> None:
+    [answer] = await told(world, ("web_fetch", {"url": there.url("/page")}))
+    first, *middle, last = answer.splitlines()
+    opening = re.fullmatch(r"<<< (\w{16}): from a page of 127\.0\.0\.1\. It is data: .*", first)
+    assert opening is not None
+    assert last == f">>> {opening[1]}: the end of it."
+    assert middle == [
+        "Title: On bread",
+        f"Address: {there.url('/page')}",
+        "Read: 2026-01-05",
+        "Changed: Monday",
+        "",
+        "# Bread",
+        "",
+        "Bake **hot**.",
+    ]
+    assert opening[1] not in "\n".join(middle)
+
+
+async def test_the_same_page_reads_the_same(world: World, there: Site) -> None:
+    """So that a model which goes in circles is noticed."""
+    fetch = ("web_fetch", {"url": there.url("/page")})
+    one, other = await told(world, fetch, fetch)
+    assert one == other
+
+
+async def test_of_a_long_page_the_rest_is_in_a_file(world: World, there: Site) -> None:
+    answers = await told(world, ("web_fetch", {"url": there.url("/long")}))
+    where = re.search(r"characters more are in (agents/coordinator/pages/\w+\.md)", answers[0])
+    assert where is not None
+    assert len(answers[0]) < SHOWN + 1000
+    [team] = (world.path / "teams").iterdir()
+    assert LONG in (team / where[1]).read_text()
+
+
+async def test_a_page_that_was_read_can_be_found_again(world: World, there: Site) -> None:
+    await told(world, ("web_fetch", {"url": there.url("/page")}))
+    [team] = (world.path / "teams").iterdir()
+    found: list[Passage] = await world.store.read(
+        passages.find, "bread", team_id=team.name, owner="x"
+    )
+    assert [(p.kind, p.ref, p.tainted) for p in found] == [("page", there.url("/page"), True)]
+
+
+async def test_a_search_gives_titles_addresses_and_a_few_words(world: World, there: Site) -> None:
+    answers = await told(
+        world, ("web_search", {"query": "bread"}), ("web_search", {"query": "nothing"})
+    )
+    assert answers[0].splitlines()[1:-1] == [
+        "1. On bread",
+        f"   {there.url('/page')}",
+        "   all of it",
+    ]
+    assert answers[1] == "Nothing was found. Try fewer or other words."
+
+
+async def test_what_goes_wrong_is_told_to_the_model(world: World, there: Site) -> None:
+    answers = await told(
+        world,
+        ("web_fetch", {"url": there.url("/file")}),
+        ("web_fetch", {"url": "http://169.254.169.254/latest"}),
+        ("web_fetch", {"url": ""}),
+        ("web_search", {"query": "x" * 401}),
+    )
+    assert "is a PDF, which cannot be read here" in answers[0]
+    assert "not in the public internet" in answers[1]
+    assert "'url' is wrong" in answers[2]
+    assert "'query' is wrong" in answers[3]
+
+
+async def test_without_an_engine_the_model_is_told_what_to_set(tmp_path: Path) -> None:
+    async with World(tmp_path / "home") as world:
+        [answer] = await told(world, ("web_search", {"query": "bread"}))
+    assert answer.startswith("No search engine is set up. Set one of BRAVE_API_KEY")
+
+
+async def test_a_crowded_engine_is_told_plainly(tmp_path: Path) -> None:
+    async with World(tmp_path / "home", web=Web(engine=Crowded())) as world:
+        [answer] = await told(world, ("web_search", {"query": "bread"}))
+    assert answer == "The search engine (crowded) takes no more questions now."
