@@ -1,22 +1,71 @@
 """Command line: `agiraph …`. An error is one line that says what to do; 2 is wrong use."""
 
 import asyncio
+import importlib
+import os
 import sys
 
 import click
 
-from agiraph.cli.agents import agents, thread
-from agiraph.cli.cost import cost
-from agiraph.cli.database import db
-from agiraph.cli.export import export
-from agiraph.cli.inbox import answer, inbox
-from agiraph.cli.run import run
-from agiraph.cli.teams import board, teams
-from agiraph.cli.up import serve, up, work
 from agiraph.domain.errors import AgiraphError
 
+SECTIONS: dict[str, dict[str, str]] = {
+    "Run it": {"up": "up", "serve": "up", "work": "up", "run": "run"},
+    "Give work and talk": {
+        "new": "new",
+        "say": "talk",
+        "chat": "chat",
+        "inbox": "inbox",
+        "answer": "inbox",
+    },
+    "Watch": {
+        "teams": "teams",
+        "board": "teams",
+        "agents": "agents",
+        "tail": "tail",
+        "thread": "agents",
+        "triggers": "triggers",
+        "cost": "cost",
+    },
+    "Steer": {"pause": "teams", "resume": "teams", "stop": "teams"},
+    "Look after it": {
+        "export": "export",
+        "link": "tokens",
+        "tokens": "tokens",
+        "db": "database",
+        "completion": "completion",
+    },
+}
+"""Every command and its module, which is loaded only when the command is used."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for section in SECTIONS.values():
+            if cmd_name in section:
+                module = importlib.import_module(f"agiraph.cli.{section[cmd_name]}")
+                return getattr(module, cmd_name)
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        longest = max(len(name) for name in self.list_commands(ctx))
+        for title, section in SECTIONS.items():
+            rows: list[tuple[str, str]] = []
+            for name in section:
+                found = self.get_command(ctx, name)
+                assert found is not None
+                rows.append((name.ljust(longest), found.get_short_help_str(limit=85)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="agiraph", message="agiraph %(version)s")
 def agiraph() -> None:
     """Give a goal to a team of agents, watch it being worked on, and have it done.
@@ -25,28 +74,10 @@ def agiraph() -> None:
     """
 
 
-for command in (
-    up,
-    serve,
-    work,
-    run,
-    teams,
-    board,
-    agents,
-    thread,
-    inbox,
-    answer,
-    cost,
-    export,
-    db,
-):
-    agiraph.add_command(command)
-
-
 def main() -> None:
     try:
         # What a command exits with is given back; no command returns anything else.
-        sys.exit(agiraph.main(standalone_mode=False))
+        sys.exit(agiraph.main(prog_name="agiraph", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -57,6 +88,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Stopped.", err=True)
         sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read what we print has gone; Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (AgiraphError, OSError) as error:
         click.echo(f"agiraph: {error}", err=True)
         sys.exit(1)

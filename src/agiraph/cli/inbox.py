@@ -1,24 +1,41 @@
 """`agiraph inbox` and `agiraph answer`: what agents want of you, and what you say to it."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import click
 from rich.console import Console
-from rich.table import Column, Table
 
-from agiraph.cli.session import as_json, command, opened, shown
+from agiraph.api.routes.inbox import InboxItem
+from agiraph.cli import tables
+from agiraph.cli.local import Local
+from agiraph.cli.session import as_json, command, is_missing, source
+from agiraph.cli.teams import json_option
+from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import Decision, Message
-from agiraph.services import inbox as box
-from agiraph.services import journal
-from agiraph.store.messages import MESSAGES
-from agiraph.store.tx import Tx
+from agiraph.domain.messages import Decision
 
 DECISIONS: dict[str, Decision] = {
     "approve": "approve", "yes": "approve", "y": "approve",
     "deny": "deny", "no": "deny", "n": "deny",
 }  # fmt: skip
+PAGE = 500
 
 
-def decide(question: Message, text: str) -> tuple[str, Decision | None]:
+class Question(Protocol):
+    """What somebody wants to know of the person, wherever it was read."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def options(self) -> Sequence[str]: ...
+
+
+def decide(question: Question, text: str) -> tuple[str, Decision | None]:
     """What a typed line means for this question: words, or a decision with a note."""
     if question.kind != "approval":
         if not text.strip():
@@ -31,30 +48,35 @@ def decide(question: Message, text: str) -> tuple[str, Decision | None]:
     return note.strip(), decision
 
 
+async def everything(found: Client | Local) -> list[InboxItem]:
+    """The whole inbox; what needs an answer first."""
+    page = await found.inbox(limit=PAGE)
+    items = page.items
+    while page.cursor:
+        page = await found.inbox(after=page.cursor, limit=PAGE)
+        items += page.items
+    return items
+
+
 @click.command()
 @click.option("--open", "only_open", is_flag=True, help="Only what still needs an answer.")
-@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@json_option
 @command
 async def inbox(only_open: bool, json_: bool) -> None:
     """List questions, approvals, results and failures."""
-    async with opened() as (_, store):
-        found = (await store.read(box.items, limit=box.MOST)).items
+    async with source() as found:
+        items = await everything(found)
     if only_open:
-        found = [item for item in found if item.needs_answer]
+        items = [item for item in items if item.needs_answer]
     if json_:
-        return click.echo(as_json([item.message for item in found]))
-    if not found:
+        plain = [
+            {**i.message.model_dump(), "state": i.state, "needs_answer": i.needs_answer}
+            for i in items
+        ]
+        return click.echo(as_json(plain))
+    if not items:
         return click.echo("Nothing here.")
-    table = Table(Column("id", no_wrap=True), "kind", "state", "text", box=None)
-    for item in found:
-        message = item.message
-        state = "open" if item.needs_answer else item.state
-        said = message.title if message.kind == "briefing" else message.text
-        lost = [d.channel for d in item.deliveries if d.status == "failed"]
-        note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
-        style = "bold" if item.state == "unread" else None
-        table.add_row(message.id, message.kind, state, shown(said) + note, style=style)
-    Console().print(table)
+    Console().print(tables.of_inbox(items))
 
 
 @click.command()
@@ -62,16 +84,19 @@ async def inbox(only_open: bool, json_: bool) -> None:
 @click.argument("text")
 @command
 async def answer(question: str, text: str) -> None:
-    """Answer a QUESTION by its id; its agent goes on when the team runs again."""
-
-    def write(tx: Tx) -> Message:
-        asked = MESSAGES.find(tx, question)
-        if asked is None:
-            raise NotFound("question", question, known="`agiraph inbox --open` lists them.")
+    """Answer a QUESTION by its id; its agent goes on, at once if a server runs."""
+    async with source(to_write=True) as found:
+        try:
+            asked = (await found.item(question)).message
+        except Refused as error:
+            if not is_missing(error):
+                raise
+            known = "`agiraph inbox --open` lists them."
+            raise NotFound("question", question, known=known) from error
         words, decision = decide(asked, text)
-        journal.answer_question(tx, asked.id, words, decision=decision)
-        return asked
-
-    async with opened(to_write=True) as (_, store):
-        asked = await store.write(write)
-    click.echo(f"Answered. Go on with: agiraph run --resume {asked.team_id}")
+        await found.answer(question, words, decision=decision)
+        is_running = isinstance(found, Client)
+    if is_running:
+        click.echo(f"Answered. Watch it go on with: agiraph tail {asked.team_id}")
+    else:
+        click.echo(f"Answered. Go on with: agiraph run --resume {asked.team_id}")

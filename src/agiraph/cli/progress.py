@@ -54,6 +54,10 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.pause()
 
+    def know(self, identity: str, name: str) -> None:
+        """Who somebody is that joined before this began."""
+        self._names[identity] = name
+
     def pause(self) -> None:
         """Clear the live line, to print a result or ask a question."""
         if self._live is not None:

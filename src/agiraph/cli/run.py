@@ -2,9 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import signal
-import sys
 from collections.abc import AsyncGenerator
 
 import click
@@ -12,11 +9,13 @@ from rich.console import Console
 
 from agiraph import config
 from agiraph.app import Runtime
-from agiraph.cli.inbox import decide
+from agiraph.cli import terminal
 from agiraph.cli.progress import Progress
-from agiraph.cli.session import clean, command, shown
+from agiraph.cli.remote import Remote
+from agiraph.cli.session import command
+from agiraph.client import Client
 from agiraph.config import Settings
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
@@ -29,8 +28,6 @@ from agiraph.store.tx import Aftermath
 TURNS = 50
 SENDING_SECONDS = 10
 """How long channels may take at the end."""
-LINE = 64 * 1024
-"""The longest line that is read at the prompt."""
 
 
 @click.command()
@@ -62,9 +59,31 @@ async def run(
     budget = Budget(turns=turns or TURNS, tokens=tokens, seconds=seconds)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     running = Run(settings, console)
-    if resume is not None:
-        raise click.exceptions.Exit(await running.resume(resume))
-    raise click.exceptions.Exit(await running.begin(goal or "", model or settings.model, budget))
+    chosen = model or settings.model
+    try:
+        if resume is not None:
+            raise click.exceptions.Exit(await running.resume(resume))
+        raise click.exceptions.Exit(await running.begin(goal or "", chosen, budget))
+    except HomeInUse as error:
+        async with _instead(settings, error) as client:
+            console.print(f"[dim]An agiraph runs at {client.url}; the work is done there.[/]")
+            remote = Remote(client, console, settings.home)
+            if resume is not None:
+                code = await remote.resume(resume)
+            else:
+                code = await remote.begin(goal or "", chosen, budget)
+        raise click.exceptions.Exit(code) from None
+
+
+@contextlib.asynccontextmanager
+async def _instead(settings: Settings, error: HomeInUse) -> AsyncGenerator[Client]:
+    """The server that works on this home; whoever works on it without one is told of as before."""
+    async with Client.of(settings) as client:
+        try:
+            await client.check()
+        except (Unreachable, Declined):
+            raise error from None
+        yield client
 
 
 class Run:
@@ -117,8 +136,8 @@ class Run:
     async def _go(self, runtime: Runtime, team: Team) -> int:
         self._team = team
         [coordinator, *_] = await runtime.store.read(rows.members, team.id)
-        self._greet(team, coordinator.model)
-        self._catch_interrupt()
+        terminal.greet(self._console, team.name, team.id, coordinator.model)
+        terminal.catch_interrupt(self._stopped, self._changed)
         runtime.store.subscribe(self._notice)
         await runtime.start(only=team.id)
         with self._progress:
@@ -128,24 +147,6 @@ class Run:
             async with asyncio.timeout(SENDING_SECONDS):
                 await runtime.outbox.idle()
         return self._close(runtime, root, questions)
-
-    def _greet(self, team: Team, model: str) -> None:
-        self._console.print(f"[bold]{shown(team.name)}[/] [dim]{team.id}[/]")
-        if model == "demo":
-            self._console.print(
-                "[dim]The scripted demo answers: it is not an AI. For one, set ANTHROPIC_API_KEY, "
-                "OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, or AGIRAPH_MODEL.[/]"
-            )
-
-    def _catch_interrupt(self) -> None:
-        def stop() -> None:
-            if self._stopped.is_set():
-                os._exit(130)  # asked twice; the journal has all that happened
-            self._stopped.set()
-            self._changed.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop)
 
     def _notice(self, aftermath: Aftermath) -> None:
         for event in aftermath.events:
@@ -168,59 +169,23 @@ class Run:
 
     async def _ask(self, runtime: Runtime, question: Message) -> bool:
         """Let whoever sits here answer; False if nobody does."""
-        if not sys.stdin.isatty():
+        answer = await terminal.ask(self._progress, question, self._stopped)
+        if answer is None:
             return False
-        self._progress.pause()
-        self._console.print(f"\n[bold yellow]?[/] {shown(question.text)}")
-        for option in question.options:
-            self._console.print(f"    - {shown(option)}")
-        while True:
-            self._console.print("  your answer: ", end="")
-            if (line := await self._line()) is None:
-                return False
-            try:
-                text, decision = decide(question, line)
-            except Refused as error:
-                self._console.print(f"[red]{shown(str(error))}[/]")
-                continue
-            break
-        self._progress.go_on()
         # Somebody may have answered elsewhere meanwhile; theirs stands then.
         with contextlib.suppress(Refused):
-            await runtime.store.write(journal.answer_question, question.id, text, decision=decision)
+            await runtime.store.write(
+                journal.answer_question, question.id, answer.text, decision=answer.decision
+            )
         return True
-
-    async def _line(self) -> str | None:
-        """What is typed; None after Ctrl-C or Ctrl-D. No thread, which nothing could interrupt."""
-        loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
-        typed = asyncio.Event()
-        waits = [asyncio.create_task(event.wait()) for event in (typed, self._stopped)]
-        loop.add_reader(terminal, typed.set)
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            loop.remove_reader(terminal)
-            for wait in waits:
-                wait.cancel()
-        line = os.read(terminal, LINE) if typed.is_set() else b""
-        return line.decode(errors="replace").strip() if line else None
 
     def _close(self, runtime: Runtime, root: WorkNode, questions: list[Message]) -> int:
         console, bill = self._console, self._progress.bill
-        if root.status is NodeStatus.COMPLETED:
-            console.print(f"\n[bold green]Done.[/] [dim]{bill}[/]\n")
-            console.print(clean(root.result or ""), markup=False)
-            folder = runtime.home.node_path(root.team_id, root.id) / "published"
-            for name in sorted(root.manifest):
-                console.print(f"[dim]{shown(str(folder / name))}[/]")
-            return 0
         if root.status.is_final:
-            console.print(f"\n[bold red]Not reached[/] ({root.stop_reason}). [dim]{bill}[/]\n")
-            console.print(clean(root.result or ""), markup=False)
-            return 1
+            folder = runtime.home.node_path(root.team_id, root.id) / "published"
+            files = [str(folder / name) for name in sorted(root.manifest)]
+            return terminal.tell_end(console, bill, root, files)
         console.print(f"\n[bold yellow]Not done yet.[/] Nothing is lost. [dim]{bill}[/]")
-        for question in questions:
-            console.print(f"It asks: {shown(question.text)}")
-            console.print(f'Answer with: agiraph answer {question.id} "TEXT"')
+        terminal.tell_questions(console, questions)
         console.print(f"Go on with: agiraph run --resume {root.team_id}")
         return 130 if self._stopped.is_set() else 1

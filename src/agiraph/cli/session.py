@@ -10,11 +10,22 @@ from typing import Any, TypeVar
 
 import orjson
 import uvloop
+from pydantic import BaseModel
 from rich.markup import escape
 
 from agiraph import config
 from agiraph.app import open_store
+from agiraph.cli.local import Local
+from agiraph.client import Client
 from agiraph.config import Settings
+from agiraph.domain.errors import (
+    Declined,
+    HomeInUse,
+    Misconfigured,
+    NotFound,
+    Refused,
+    Unreachable,
+)
 from agiraph.domain.time import SystemClock
 from agiraph.hidden import environment
 from agiraph.home.layout import Home, HomeLock
@@ -65,6 +76,75 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Settings, St
             lock.release()
 
 
+@asynccontextmanager
+async def connected() -> AsyncGenerator[Client]:
+    """The server of this home, for a command that needs one."""
+    settings = config.load(environment())
+    async with Client.of(settings) as client:
+        await _meet(client, settings)
+        yield client
+
+
+async def _meet(client: Client, settings: Settings) -> None:
+    try:
+        if not client.has_token:
+            raise client.unreachable()
+        await client.check()
+    except Unreachable as error:
+        if holder := _holder(settings):
+            raise Unreachable(
+                f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
+                "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
+            ) from error
+        raise
+    except Declined as error:
+        if error.status != 401:
+            raise
+        raise Misconfigured(
+            f"The server at {client.url} does not know the token of {str(settings.home)!r}: it "
+            "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
+        ) from error
+
+
+def _holder(settings: Settings) -> str:
+    """Who works on this home without a server, in a sentence; empty if nobody does."""
+    if not settings.home.is_dir() or not settings.database_url.startswith("sqlite:"):
+        return ""
+    try:
+        Home.open(settings.home).lock().release()
+    except HomeInUse as error:
+        return str(error).partition(". ")[0] + "."
+    return ""
+
+
+@asynccontextmanager
+async def source(*, to_write: bool = False) -> AsyncGenerator[Client | Local]:
+    """The server of this home if it runs; without one, the database itself."""
+    settings = config.load(environment())
+    async with Client.of(settings) as client:
+        if await _is_there(client):
+            yield client
+            return
+    async with opened(to_write=to_write) as (_, store):
+        yield Local(store)
+
+
+async def _is_there(client: Client) -> bool:
+    """Whether the server answers and is this home's: another one does not know the token."""
+    try:
+        if client.has_token:
+            await client.check()
+            return True
+    except (Unreachable, Declined):
+        pass
+    return False
+
+
+def is_missing(error: Refused) -> bool:
+    """Whether what was asked for is not there, whoever says so."""
+    return isinstance(error, NotFound) or (isinstance(error, Declined) and error.status == 404)
+
+
 def clean(text: str) -> str:
     """Words of others as a terminal may show them: nothing in them steers it."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -76,4 +156,8 @@ def shown(text: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=_plain).decode()
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if isinstance(value, BaseModel) else str(value)

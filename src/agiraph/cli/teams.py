@@ -1,56 +1,71 @@
-"""`agiraph teams` and `agiraph board`: what there is and how it stands."""
+"""`agiraph teams`, `board`, `stop`, `pause` and `resume`: what there is, and steering it."""
 
 import click
 from rich.console import Console
-from rich.table import Column, Table
 
-from agiraph.cli.session import as_json, command, opened, shown
-from agiraph.domain.work import NodeStatus
-from agiraph.services import notices, people
-from agiraph.store import nodes
-from agiraph.store import teams as rows
+from agiraph.api.views import TeamView
+from agiraph.cli import tables
+from agiraph.cli.session import as_json, clean, command, connected, source
+
+json_option = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 
 
 @click.command()
-@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@json_option
 @command
 async def teams(json_: bool) -> None:
     """List the teams of this home."""
-    async with opened() as (_, store):
-        found = await store.read(rows.every, limit=1000)
+    async with source() as found:
+        listed = await found.teams()
     if json_:
-        return click.echo(as_json(found))
-    if not found:
+        return click.echo(as_json(listed))
+    if not listed:
         return click.echo('No teams yet. Begin with: agiraph run "GOAL"')
-    table = Table(Column("id", no_wrap=True), "name", "status", "since", box=None)
-    for team in found:
-        table.add_row(team.id, shown(team.name), team.status, f"{team.created_at:%Y-%m-%d %H:%M}")
-    Console().print(table)
+    Console().print(tables.of_teams(listed))
 
 
 @click.command()
 @click.argument("team")
-@click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+@json_option
 @command
 async def board(team: str, json_: bool) -> None:
     """Show the work of a TEAM (its id or name)."""
-    async with opened() as (_, store):
-        found = await store.read(rows.find, team)
-        work = await store.read(nodes.board, found.id)
-        roster = await store.read(people.roster, found.id, all=True)
+    async with source() as found:
+        work = await found.board((await found.team(team)).id)
     if json_:
         return click.echo(as_json(work))
-    names: dict[str | None, str] = {m.agent.id: m.agent.name for m in roster}
-    table = Table(Column("node", no_wrap=True), "title", "who", "status", "", box=None)
-    for node in work:
-        note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
-        if node.status is NodeStatus.FAILED:
-            note = f"{node.stop_reason}: {note}" if note else str(node.stop_reason)
-        table.add_row(
-            node.id,
-            "  " * node.depth + shown(notices.title_of(node)),
-            shown(names.get(node.assignee_id, "")),
-            node.status,
-            shown(note),
-        )
-    Console().print(table)
+    Console().print(tables.of_board(work))
+
+
+@click.command()
+@click.argument("team")
+@command
+async def stop(team: str) -> None:
+    """Cancel everything a TEAM has not done yet, and end its processes."""
+    async with connected() as client:
+        stopped = await client.stop((await client.team(team)).id)
+    _told(stopped, "Stopped", "Nothing of it is deleted; say something to it to begin again.")
+
+
+@click.command()
+@click.argument("team")
+@command
+async def pause(team: str) -> None:
+    """Let a TEAM stop at its next step; it still answers you."""
+    async with connected() as client:
+        paused = await client.pause((await client.team(team)).id)
+    _told(paused, "Paused", f"Go on with: agiraph resume {paused.id}")
+
+
+@click.command()
+@click.argument("team")
+@command
+async def resume(team: str) -> None:
+    """Let a TEAM go on where it was paused."""
+    async with connected() as client:
+        resumed = await client.resume((await client.team(team)).id)
+    _told(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
+
+
+def _told(team: TeamView, done: str, next_: str) -> None:
+    click.echo(f"{done} {clean(team.name)!r}. {next_}")

@@ -1,0 +1,281 @@
+"""`agiraph chat`: a conversation with an agent, in the terminal or through a pipe."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+from rich.console import Console
+
+from agiraph import config
+from agiraph.api.views import AgentView, MessageView
+from agiraph.cli import tables
+from agiraph.cli.inbox import decide, everything
+from agiraph.cli.prompt import Prompt
+from agiraph.cli.session import clean, command, connected, shown
+from agiraph.cli.talk import find_agent, find_reply
+from agiraph.client import Client, Lost, Resync, Words
+from agiraph.domain.errors import Refused
+from agiraph.domain.events import Event
+from agiraph.domain.ids import HUMAN
+from agiraph.hidden import environment
+
+LATELY = 10
+"""Messages shown of what was said before."""
+HELP = {
+    "/board": "the team's work",
+    "/inbox": "what agents put before you",
+    "/agents": "who is on the team",
+    "/cost": "what it has cost",
+    "/nudge TEXT": "a word to the work under way, without a reply",
+    "/skip": "answer the question later, and talk on",
+    "/stop": "cancel everything the team has not done",
+    "/help": "this",
+    "/quit": "leave; the team goes on (Ctrl-D does the same)",
+}
+_AT_REST = ("idle", "waiting_for_you", "left")
+
+
+@click.command()
+@click.argument("agent")
+@click.option("--team", help="The team AGENT is on, if AGENT is a name.")
+@command
+async def chat(agent: str, team: str | None) -> None:
+    """Talk with an AGENT: its id, a name with --team, or a team for its coordinator.
+
+    Replies come word by word, questions are answered in place, /help lists what else there is.
+    Through a pipe, each line waits until the one before was answered and worked on.
+    """
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    history = config.load(environment()).home / "history"
+    async with connected() as client:
+        found = await find_agent(client, agent, team)
+        with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
+            await Chat(client, found, prompt).run()
+
+
+class Chat:
+    def __init__(self, client: Client, agent: AgentView, prompt: Prompt) -> None:
+        self._client = client
+        self._agent = agent
+        self._prompt = prompt
+        self._team = agent.team_id
+        self._questions: dict[str, MessageView] = {}
+        """What is asked and not answered yet, oldest first."""
+        self._late: set[str] = set()
+        """Questions that came in the middle of a line, or were put off: not what it answers."""
+        self._streamed = ""
+        """What has been shown of the reply that is being written."""
+        self._changed = asyncio.Event()
+        self._interrupted = asyncio.Event()
+
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted.set)
+        head = (await self._client.team(self._team)).head
+        await self._greet()
+        tasks = [
+            asyncio.create_task(self._hear(head)),
+            asyncio.create_task(self._converse()),
+        ]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    async def _greet(self) -> None:
+        if self._prompt.is_terminal:
+            name = f"[bold]{shown(self._agent.name)}[/] [dim]{self._agent.id}[/]"
+            self._prompt.print(f"{name}  [dim]/help lists commands, Ctrl-D leaves[/]")
+            for message in await self._client.conversation(self._agent.id, limit=LATELY):
+                if message.kind not in ("question", "approval"):
+                    self._show(message.sender, message.text)
+        for item in await everything(self._client):
+            if item.needs_answer and item.message.team_id == self._team:
+                self._ask(item.message)
+        await self._mark_read()
+
+    def _show(self, sender: str, text: str) -> None:
+        who = "[green]you[/]" if sender == HUMAN else f"[bold]{shown(self._agent.name)}[/]"
+        self._prompt.print(f"{who}  {shown(text)}")
+
+    # What the person says
+
+    async def _converse(self) -> None:
+        while (line := await self._line()) is not None:
+            try:
+                if line.startswith("/"):
+                    if line in ("/quit", "/exit"):
+                        return
+                    await self._obey(line)
+                elif question := self._question():
+                    await self._answer(question, line)
+                elif line:
+                    await self._say(line)
+            except Refused as error:
+                self._prompt.print(f"[red]{shown(str(error))}[/]")
+
+    async def _line(self) -> str | None:
+        """What is typed next; None after Ctrl-C or Ctrl-D."""
+        for identity in self._late & self._questions.keys():
+            self._ask_again(self._questions[identity])
+        return await self._or_interrupted(self._prompt.line())
+
+    def _question(self) -> MessageView | None:
+        return next((q for q in self._questions.values() if q.id not in self._late), None)
+
+    async def _answer(self, question: MessageView, line: str) -> None:
+        text, decision = decide(question, line)
+        await self._client.answer(question.id, text, decision=decision)
+        self._questions.pop(question.id, None)
+        if not self._prompt.is_terminal:
+            await self._rest()
+
+    async def _say(self, text: str) -> None:
+        message = await self._client.send(self._agent.id, text)
+        if self._agent.kind != "llm":
+            self._prompt.print(f"[dim]{shown(self._agent.name)} hears this at its next step.[/]")
+            return
+        await self._until(lambda: find_reply(self._client, message))
+        await self._mark_read()
+        if not self._prompt.is_terminal:
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait until nothing is left to do, or only the person can go on."""
+
+        async def rests() -> bool:
+            agent = await self._client.agent(self._agent.id)
+            return bool(self._questions) or agent.status in _AT_REST
+
+        await self._until(rests)
+
+    async def _until(self, look: Callable[[], Awaitable[Any]]) -> None:
+        """Look whenever something has happened, until there is what is waited for."""
+        while True:
+            self._changed.clear()
+            if await look():
+                return
+            if await self._or_interrupted(self._changed.wait()) is None:
+                self._interrupted.clear()
+                self._prompt.print("[dim]It goes on; what comes of it will show up here.[/]")
+                return
+
+    async def _or_interrupted(self, awaited: Awaitable[Any]) -> Any:
+        """What is awaited, or None after Ctrl-C."""
+        wanted = asyncio.ensure_future(awaited)
+        stopped = asyncio.create_task(self._interrupted.wait())
+        try:
+            await asyncio.wait({wanted, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return wanted.result() if wanted.done() else None
+        finally:
+            wanted.cancel()
+            stopped.cancel()
+
+    async def _obey(self, line: str) -> None:
+        name, _, rest = line.partition(" ")
+        client, team = self._client, self._team
+        match name:
+            case "/board":
+                self._prompt.print(tables.of_board(await client.board(team)))
+            case "/inbox":
+                self._prompt.print(tables.of_inbox(await everything(client)))
+            case "/agents":
+                self._prompt.print(tables.of_agents(await client.agents(team)))
+            case "/cost":
+                named = (await client.team(team)).name
+                self._prompt.print(tables.of_cost(named, await client.cost(team)))
+            case "/nudge" if rest.strip():
+                await client.send(self._agent.id, rest.strip(), mode="nudge")
+                self._prompt.print("[dim]It hears this at its next step.[/]")
+            case "/skip":
+                self._late |= self._questions.keys()
+            case "/stop":
+                await client.stop(team)
+                self._prompt.print("[dim]Stopped. Say something to begin again.[/]")
+            case "/help":
+                for each, meaning in HELP.items():
+                    self._prompt.print(f"  {each:12} [dim]{meaning}[/]")
+            case _:
+                raise Refused(f"There is no command {line!r}. /help lists them.")
+
+    # What the person hears
+
+    async def _hear(self, head: int) -> None:
+        async with contextlib.aclosing(self._client.watch(self._team, head)) as frames:
+            async for frame in frames:
+                match frame:
+                    case Words() if frame.lane == "reply" and frame.agent_id == self._agent.id:
+                        self._stream(frame)
+                    case Event():
+                        await self._happened(frame)
+                    case Lost():
+                        self._prompt.print("[yellow]…[/] the line broke; waiting for the server")
+                    case Words() | Resync():
+                        pass
+
+    def _stream(self, words: Words) -> None:
+        if self._prompt.is_typing:
+            return  # it is shown whole when it is done
+        if words.offset == 0 and not words.is_draft:
+            self._streamed = ""
+        fresh = words.text[max(0, len(self._streamed) - words.offset) :]
+        if fresh and not self._streamed:
+            self._prompt.end_words()
+            self._prompt.words(f"{clean(self._agent.name)}  ")
+        self._prompt.words(clean(fresh))
+        self._streamed += fresh
+
+    async def _happened(self, event: Event) -> None:
+        data = event.data
+        match event.type:
+            case "message.sent" if (data["sender"], data["recipient"]) == (self._agent.id, HUMAN):
+                self._said(data["text"])
+            case "question.asked" if data["recipient"] == HUMAN:
+                item = await self._client.item(data["message_id"])
+                if item.needs_answer:
+                    self._ask(item.message)
+            case "question.answered":
+                self._questions.pop(data["message_id"], None)
+            case _:
+                pass
+        self._changed.set()
+
+    def _said(self, text: str) -> None:
+        """A whole message; what was streamed of it is not shown again."""
+        streamed, self._streamed = self._streamed, ""
+        if streamed and text.startswith(streamed.strip()):
+            self._prompt.words(clean(text[len(streamed.strip()) :]))
+            self._prompt.end_words()
+        else:
+            self._show(self._agent.id, text)
+
+    def _ask(self, question: MessageView) -> None:
+        if question.id in self._questions:
+            return
+        self._questions[question.id] = question
+        if self._prompt.has_begun:
+            self._late.add(question.id)  # the line being typed was not meant as its answer
+        self._print_question(question)
+
+    def _ask_again(self, question: MessageView) -> None:
+        self._late.discard(question.id)
+        self._print_question(question)
+
+    def _print_question(self, question: MessageView) -> None:
+        who = shown(question.sender_name)
+        lines = [f"[bold yellow]?[/] [bold]{who}[/]  {shown(question.text)}"]
+        lines += [f"    - {shown(option)}" for option in question.options]
+        if question.kind == "approval":
+            lines.append("    [dim]approve or deny, then a note if you like[/]")
+        if self._prompt.is_terminal:
+            lines.append("  [dim]Your next line answers it; /skip does not.[/]")
+        self._prompt.print(*lines)
+
+    async def _mark_read(self) -> None:
+        said = await self._client.conversation(self._agent.id, limit=1)
+        if said and said[-1].recipient == HUMAN:
+            await self._client.read_up_to(self._agent.id, said[-1].seq)

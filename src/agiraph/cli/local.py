@@ -1,0 +1,96 @@
+"""Local: the database itself, read as a server would show it, for when none runs."""
+
+from agiraph.api.routes.inbox import InboxItem, InboxPage, item_view
+from agiraph.api.routes.triggers import TriggerView, trigger_fields
+from agiraph.api.views import (
+    AgentView,
+    NodeView,
+    TeamView,
+    TurnView,
+    agent_view,
+    node_view,
+    team_view,
+    turn_view,
+)
+from agiraph.domain.ids import MessageId, ThreadId
+from agiraph.domain.messages import Decision
+from agiraph.services import costs, inbox, journal, people
+from agiraph.services.costs import Costs
+from agiraph.store import nodes, threads, triggers
+from agiraph.store import teams as rows
+from agiraph.store.database import Store
+from agiraph.store.tx import Tx
+
+ALL = 1_000_000
+
+
+class Local:
+    """What the client offers of looking, word for word; and answering, which a server may hear
+    of later."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def teams(self) -> list[TeamView]:
+        return await self._store.read(
+            lambda tx: [team_view(tx, team) for team in rows.page(tx, limit=ALL)]
+        )
+
+    async def team(self, team: str) -> TeamView:
+        return await self._store.read(lambda tx: team_view(tx, rows.find(tx, team)))
+
+    async def board(self, team: str) -> list[NodeView]:
+        def look(tx: Tx) -> list[NodeView]:
+            found = rows.find(tx, team)
+            return [node_view(tx, node) for node in nodes.board(tx, found.id, limit=ALL)]
+
+        return await self._store.read(look)
+
+    async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
+        def look(tx: Tx) -> list[AgentView]:
+            roster = people.roster(tx, rows.find(tx, team).id, all=all)
+            return [agent_view(tx, member) for member in roster]
+
+        return await self._store.read(look)
+
+    async def agent(self, agent: str) -> AgentView:
+        return await self._store.read(
+            lambda tx: agent_view(tx, people.member(tx, rows.AGENTS.get(tx, agent)))
+        )
+
+    async def thread(self, thread: str) -> list[TurnView]:
+        def look(tx: Tx) -> list[TurnView]:
+            turns = threads.turns(tx, ThreadId(threads.THREADS.get(tx, thread).id))
+            return [turn_view(turn) for turn in turns if turn.role != "intent"]
+
+        return await self._store.read(look)
+
+    async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
+        def look(tx: Tx) -> InboxPage:
+            page = inbox.items(tx, after=after, limit=limit)
+            shown = [item_view(tx, item) for item in page.items]
+            return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
+
+        return await self._store.read(look)
+
+    async def item(self, item: str) -> InboxItem:
+        return await self._store.read(lambda tx: item_view(tx, inbox.item(tx, MessageId(item))))
+
+    async def answer(
+        self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
+    ) -> InboxItem:
+        def write(tx: Tx) -> InboxItem:
+            journal.answer_question(tx, MessageId(item), text or note, decision=decision)
+            return item_view(tx, inbox.item(tx, MessageId(item)))
+
+        return await self._store.write(write)
+
+    async def triggers(self, team: str) -> list[TriggerView]:
+        def look(tx: Tx) -> list[TriggerView]:
+            found = triggers.of_team(tx, rows.find(tx, team).id)
+            return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
+
+        return await self._store.read(look)
+
+    async def cost(self, team: str) -> Costs:
+        return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))

@@ -1,0 +1,120 @@
+"""Remote: a goal worked on by a running server, watched from this terminal."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from rich.console import Console
+
+from agiraph.api.routes.inbox import InboxItem
+from agiraph.api.views import MessageView, NodeDetail, NodeView, TeamView
+from agiraph.cli import terminal
+from agiraph.cli.inbox import everything
+from agiraph.cli.progress import Progress
+from agiraph.client import Client, Lost, Words
+from agiraph.domain.errors import Refused
+from agiraph.domain.events import Event
+from agiraph.domain.work import Budget, NodeStatus
+
+_TELLING = frozenset(
+    {"node.waiting", "node.completed", "node.failed", "node.cancelled", "question.asked",
+     "team.stopped", "team.archived"}
+)  # fmt: skip
+"""Events after which it may be over, or somebody may have to answer."""
+
+
+class Remote:
+    def __init__(self, client: Client, console: Console, home: Path) -> None:
+        self._client = client
+        self._console = console
+        self._home = home
+        self._progress = Progress(console)
+        self._stopped = asyncio.Event()
+
+    async def begin(self, goal: str, model: str, budget: Budget) -> int:
+        asked = {"turns": budget.turns, "tokens": budget.tokens, "seconds": budget.seconds}
+        team = await self._client.create_team(goal, model=model, budget=asked, learns=False)
+        return await self.watch(team)
+
+    async def resume(self, name: str) -> int:
+        team = await self._client.team(name)
+        if team.status == "paused":
+            team = await self._client.resume(team.id)
+        return await self.watch(team, after=team.head)
+
+    async def watch(self, team: TeamView, *, after: int = 0) -> int:
+        """Show how it goes until the goal is reached, or only a person can go on."""
+        [coordinator, *_] = await self._client.agents(team.id)
+        terminal.greet(self._console, team.name, team.id, coordinator.model)
+        terminal.catch_interrupt(self._stopped)
+        with self._progress:
+            watching = asyncio.create_task(self._until_told(team, after))
+            stopping = asyncio.create_task(self._stopped.wait())
+            await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if self._stopped.is_set():
+                watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watching
+        return await self._close(team)
+
+    async def _until_told(self, team: TeamView, after: int) -> None:
+        async with contextlib.aclosing(self._client.watch(team.id, after)) as frames:
+            if await self._is_over(team):
+                return
+            async for frame in frames:
+                match frame:
+                    case Event():
+                        self._progress.show(frame)
+                        if frame.type in _TELLING and await self._is_over(team):
+                            return
+                    case Words():
+                        self._progress.said(frame.text)
+                    case Lost():
+                        self._console.print("[yellow]…[/] the line broke; waiting for the server")
+                    case _:
+                        pass
+
+    async def _is_over(self, team: TeamView) -> bool:
+        """Whether the goal's node is done, or waits for an answer nobody here gives."""
+        root = await self._root(team)
+        if root is None or root.status.is_final:
+            return True
+        if root.status is not NodeStatus.WAITING:
+            return False
+        for question in await self._questions(team):
+            answer = await terminal.ask(self._progress, question, self._stopped)
+            if answer is None:
+                return True
+            # Somebody may have answered elsewhere meanwhile; theirs stands then.
+            with contextlib.suppress(Refused):
+                await self._client.answer(question.id, answer.text, decision=answer.decision)
+        return False
+
+    async def _root(self, team: TeamView) -> NodeView | None:
+        board = await self._client.board(team.id)
+        return next((node for node in board if node.parent_id is None), None)
+
+    async def _questions(self, team: TeamView) -> list[MessageView]:
+        def is_open(item: InboxItem) -> bool:
+            return item.needs_answer and item.message.team_id == team.id
+
+        return [i.message for i in await everything(self._client) if is_open(i)]
+
+    async def _close(self, team: TeamView) -> int:
+        root, bill = await self._root(team), self._progress.bill
+        if root is not None and root.status.is_final:
+            detail = await self._client.node(root.id)
+            return terminal.tell_end(self._console, bill, root, self._files(detail))
+        self._console.print(f"\n[bold yellow]Not done yet.[/] The team goes on. [dim]{bill}[/]")
+        terminal.tell_questions(self._console, await self._questions(team))
+        self._console.print(f"Watch it with: agiraph tail {team.id}")
+        self._console.print(f"Stop it with: agiraph stop {team.id}")
+        return 130 if self._stopped.is_set() else 1
+
+    def _files(self, node: NodeDetail) -> list[str]:
+        """What was published: as paths of this machine, if the server's home is here."""
+        folder = self._home / "teams" / node.team_id
+        if not folder.is_dir():
+            folder = Path()
+        return [str(folder / f"nodes/{node.id}/published/{name}") for name in sorted(node.manifest)]

@@ -1,0 +1,136 @@
+"""Tables: teams, work, people, mail and money as a person in a terminal wants to see them."""
+
+from rich.table import Column, Table
+from rich.tree import Tree
+
+from agiraph.api.routes.inbox import InboxItem
+from agiraph.api.routes.triggers import TriggerView
+from agiraph.api.views import AgentView, NodeView, TeamView
+from agiraph.cli.session import clean, shown
+from agiraph.domain.work import NodeStatus
+from agiraph.services.costs import Bill, Costs, Sum
+
+_STATUS = {
+    "active": "green",
+    "running": "green",
+    "working": "green",
+    "waiting": "yellow",
+    "waiting_for_you": "bold yellow",
+    "paused": "yellow",
+    "failed": "red",
+}
+
+
+def coloured(status: str) -> str:
+    """A status in its colour, and in words."""
+    words = status.replace("_", " ")
+    return f"[{_STATUS[status]}]{words}[/]" if status in _STATUS else words
+
+
+def of_teams(teams: list[TeamView]) -> Table:
+    table = Table(
+        Column("id", no_wrap=True), "name", "status", "at work", "asks", "cost", "since", box=None
+    )
+    for team in teams:
+        table.add_row(
+            team.id,
+            shown(team.name),
+            coloured(team.status),
+            f"{team.working}/{team.members}",
+            f"[bold yellow]{team.open_questions}[/]" if team.open_questions else "",
+            f"${team.usd:.4f}",
+            f"{team.created_at:%Y-%m-%d %H:%M}",
+        )
+    return table
+
+
+def of_board(work: list[NodeView]) -> Table:
+    table = Table(Column("node", no_wrap=True), "title", "who", "status", "", box=None)
+    for node in work:
+        note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
+        if node.status is NodeStatus.FAILED:
+            note = f"{node.stop_reason}: {note}" if note else str(node.stop_reason)
+        table.add_row(
+            node.id,
+            "  " * node.depth + shown(node.title),
+            shown(node.assignee or ""),
+            coloured(node.status),
+            shown(note),
+        )
+    return table
+
+
+def of_agents(agents: list[AgentView]) -> Table:
+    table = Table(
+        "name", "role", "model", "doing", "task", Column("thread", no_wrap=True),
+        Column("id", no_wrap=True), box=None,
+    )  # fmt: skip
+    for agent in agents:
+        table.add_row(
+            shown(agent.name),
+            shown(agent.role),
+            shown(agent.command if agent.command is not None else agent.model),
+            coloured(agent.status),
+            shown(agent.node_title),
+            agent.thread_id or "",
+            agent.id,
+        )
+    return table
+
+
+def of_inbox(items: list[InboxItem]) -> Table:
+    table = Table(Column("id", no_wrap=True), "kind", "state", "text", box=None)
+    for item in items:
+        message = item.message
+        state = "open" if item.needs_answer else item.state
+        said = message.title if message.kind == "briefing" else message.text
+        lost = [d.channel for d in item.deliveries if d.status == "failed"]
+        note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
+        style = "bold" if item.state == "unread" else None
+        table.add_row(message.id, message.kind, state, shown(said) + note, style=style)
+    return table
+
+
+def of_triggers(triggers: list[TriggerView]) -> Table:
+    table = Table(
+        Column("id", no_wrap=True), "type", "status", "due", "fired", "skipped", "what", box=None
+    )
+    for trigger in triggers:
+        due = f"{trigger.due_at:%Y-%m-%d %H:%M}" if trigger.due_at else ""
+        table.add_row(
+            trigger.id,
+            trigger.type,
+            coloured(trigger.status),
+            due + (" [red]overdue[/]" if trigger.is_overdue else ""),
+            str(trigger.fired),
+            str(trigger.skipped),
+            shown(str(trigger.payload.get("task") or trigger.payload.get("message") or "")[:60]),
+        )
+    return table
+
+
+def of_cost(name: str, costs: Costs) -> Tree:
+    tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {said(costs.total)}")
+    for bill in costs.runs:
+        _branch(tree, bill)
+    return tree
+
+
+def _branch(tree: Tree, bill: Bill) -> None:
+    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {said(bill.total)}")
+    if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
+        for line in bill.lines:
+            branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {said(line.sum)}")
+    for below in bill.below:
+        _branch(branch, below)
+
+
+def said(total: Sum) -> str:
+    """A sum in words; a price nobody knows is named, not guessed."""
+    tokens = total.input_tokens + total.output_tokens
+    words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls} calls"
+    if total.lost:
+        words += f" · {total.lost} lost"
+    if total.unpriced:
+        words += f" · {total.unpriced} without a known price"
+    return clean(words)

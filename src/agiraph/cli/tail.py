@@ -1,0 +1,99 @@
+"""`agiraph tail`: what happens in a team, as it happens."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+import click
+import orjson
+from rich.console import Console
+
+from agiraph.api.views import TeamView
+from agiraph.cli.progress import Progress
+from agiraph.cli.session import command, connected, shown
+from agiraph.client import Client, Frame, Lost, Resync, Words
+from agiraph.domain.events import Event
+from agiraph.domain.ids import HUMAN
+
+LATELY = 30
+"""Events shown of what was before."""
+
+
+@click.command()
+@click.argument("team")
+@click.option("--after", type=click.IntRange(0), help="Begin after this event's number.")
+@click.option("--no-follow", is_flag=True, help="End when everything so far was shown.")
+@click.option("--json", "json_", is_flag=True, help="Print one event a line, for programs.")
+@command
+async def tail(team: str, after: int | None, no_follow: bool, json_: bool) -> None:
+    """Show what happens in a TEAM (its id or name), live; Ctrl-C ends it.
+
+    When the line breaks it is taken up where it was: nothing is left out or shown twice.
+    """
+    async with connected() as client:
+        found = await client.team(team)
+        begin = max(0, found.head - LATELY) if after is None else after
+        frames = _so_far(client, found, begin) if no_follow else client.watch(found.id, begin)
+        async with contextlib.aclosing(frames):
+            if json_:
+                await _print_lines(frames)
+            else:
+                await _show(client, found, frames)
+
+
+async def _so_far(client: Client, team: TeamView, after: int) -> AsyncGenerator[Frame]:
+    while page := await client.events(team.id, after=after):
+        for event in page:
+            yield event
+        after = page[-1].seq
+        if after >= team.head:
+            return
+
+
+async def _print_lines(frames: AsyncGenerator[Frame]) -> None:
+    async for frame in frames:
+        match frame:
+            case Event():
+                click.echo(orjson.dumps(frame).decode())
+            case Resync():
+                click.echo(f"agiraph: the events begin anew at {frame.head}", err=True)
+            case Words() | Lost():
+                pass
+
+
+async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -> None:
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    with Progress(console, doing="watching") as progress:
+        for agent in await client.agents(team.id, all=True):
+            progress.know(agent.id, agent.name)
+        async for frame in frames:
+            match frame:
+                case Event():
+                    _tell(console, frame)
+                    progress.show(frame)
+                case Words():
+                    progress.said(frame.text)
+                case Lost():
+                    console.print("[yellow]…[/] the line broke; waiting for the server")
+                case Resync():
+                    console.print(f"[yellow]![/] the events begin anew at {frame.head}")
+
+
+def _tell(console: Console, event: Event) -> None:
+    """What matters to somebody who watches, besides the work itself."""
+    data = event.data
+    match event.type:
+        case "message.sent" if data["sender"] == HUMAN:
+            console.print(f"[green]you[/] {shown(data['text'])}")
+        case "message.sent" if data["recipient"] == HUMAN and data["kind"] != "message":
+            console.print(f"[magenta]✉[/] {data['kind']}: {shown(data['text'])}")
+        case "question.asked":
+            console.print(f"[bold yellow]?[/] {shown(data['text'])}")
+            console.print(f'  [dim]agiraph answer {data["message_id"]} "TEXT"[/]')
+        case "question.answered":
+            console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
+        case "team.paused" | "team.resumed" | "team.stopped" | "team.completed" | "team.archived":
+            console.print(f"[blue]■[/] the team is {event.type.removeprefix('team.')}")
+        case "trigger.fired":
+            console.print("[blue]◷[/] a trigger fired")
+        case _:
+            pass

@@ -1,0 +1,92 @@
+"""`agiraph say`: a word to an agent; and finding whom a person means."""
+
+import contextlib
+
+import click
+
+from agiraph.api.views import AgentView, MessageView
+from agiraph.cli.session import as_json, clean, command, connected, is_missing
+from agiraph.cli.teams import json_option
+from agiraph.client import Client
+from agiraph.domain.errors import NotFound, Refused
+
+LATELY = 200
+"""Messages among which a reply is looked for."""
+
+
+async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
+    """The agent of that id; of that name on a team; or the coordinator of a team of that name."""
+    if team is not None:
+        members = await client.agents((await client.team(team)).id)
+        for key in ("name", "id", "role"):
+            for agent in members:
+                if getattr(agent, key).lower() == name.lower():
+                    return agent
+        raise NotFound(
+            "teammate", name, known=f"On this team: {', '.join(a.name for a in members)}."
+        )
+    try:
+        if name.startswith("agent_"):
+            return await client.agent(name)
+        found = await client.team(name)
+    except Refused as error:
+        if not is_missing(error):
+            raise
+        known = "Name a team for its coordinator, an agent by its id, or one by name with --team."
+        raise NotFound("agent or team", name, known=known) from error
+    if found.coordinator_id is None:
+        raise NotFound("agent", name, known=f"Nobody is on {found.name!r} any more.")
+    return await client.agent(found.coordinator_id)
+
+
+async def find_reply(client: Client, message: MessageView) -> MessageView | None:
+    """What was answered to a message, or to one that was said after it and answered with it."""
+    said = await client.conversation(message.recipient, limit=LATELY)
+    place = {each.id: index for index, each in enumerate(said)}
+    for each in said:
+        is_reply = each.sender == message.recipient and each.in_reply_to is not None
+        if is_reply and place.get(each.in_reply_to or "", -1) >= place.get(message.id, LATELY):
+            return each
+    return None
+
+
+async def _reply_to(client: Client, message: MessageView, head: int) -> MessageView:
+    """Wait for the reply to a message that was said after this event."""
+    async with contextlib.aclosing(client.follow(message.team_id, head)) as events:
+        async for event in events:
+            is_said = event.type == "message.sent" and event.data["sender"] == message.recipient
+            if is_said and (reply := await find_reply(client, message)):
+                return reply
+    raise AssertionError("events never end")
+
+
+@click.command()
+@click.argument("agent")
+@click.argument("text")
+@click.option("--team", help="The team AGENT is on, if AGENT is a name.")
+@click.option("--nudge", is_flag=True, help="No reply: a word to the work that is under way.")
+@click.option("--wait", "waits", is_flag=True, help="Wait for the reply and print it.")
+@json_option
+@command
+async def say(
+    agent: str, text: str, team: str | None, nudge: bool, waits: bool, json_: bool
+) -> None:
+    """Say TEXT to an AGENT: its id, a name with --team, or a team for its coordinator."""
+    if nudge and waits:
+        raise click.UsageError("A nudge gets no reply: leave out --wait or --nudge.")
+    async with connected() as client:
+        found = await find_agent(client, agent, team)
+        if waits and found.kind != "llm":
+            raise Refused(f"{found.name} is a program and writes no replies; leave out --wait.")
+        head = (await client.team(found.team_id)).head
+        message = await client.send(found.id, text, mode="nudge" if nudge else "send")
+        if waits:
+            message = await _reply_to(client, message, head)
+    if json_:
+        return click.echo(as_json(message))
+    if waits:
+        return click.echo(clean(message.text))
+    then = (
+        "It hears this at its next step." if nudge else f"Read the reply: agiraph chat {found.id}"
+    )
+    click.echo(f"Told {clean(found.name)}. {then}")

@@ -1,0 +1,23 @@
+"""`agiraph triggers`: why a team's agents wake by themselves."""
+
+import click
+from rich.console import Console
+
+from agiraph.cli import tables
+from agiraph.cli.session import as_json, command, source
+from agiraph.cli.teams import json_option
+
+
+@click.command()
+@click.argument("team")
+@json_option
+@command
+async def triggers(team: str, json_: bool) -> None:
+    """List the triggers of a TEAM: when each fires next, and what it has done."""
+    async with source() as found:
+        listed = await found.triggers((await found.team(team)).id)
+    if json_:
+        return click.echo(as_json(listed))
+    if not listed:
+        return click.echo("No triggers.")
+    Console().print(tables.of_triggers(listed))
