@@ -21,6 +21,7 @@ from agiraph.api.routes import (
     inbox,
     knowledge,
     metrics,
+    operations,
     teams,
     triggers,
 )
@@ -38,6 +39,7 @@ ROUTERS = (
     access.router,
     health.router,
     metrics.router,
+    operations.router,
 )
 
 
@@ -55,7 +57,7 @@ def routes(api: Api | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
     app.include_router(access.signin)
-    problems.install(app)
+    problems.install(app, allowed=_methods)
     app.state.api = api
     app.openapi = lambda: _described(app)
     return app
@@ -65,6 +67,13 @@ def _described(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         app.openapi_schema = schema.describe(app)
     return app.openapi_schema
+
+
+def _methods(path: str) -> list[str]:
+    """What may be done at a path, by any of the routers."""
+    own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
+    at = path.removeprefix("/api")
+    return sorted({m for route in own if route.path_regex.match(at) for m in route.methods})
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -1,0 +1,189 @@
+"""The end of a process: asked to stop it parks its work; told to stop everything it ends it all."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from agiraph.app import open_store
+from agiraph.domain.time import SystemClock
+from agiraph.domain.work import NodeStatus
+from agiraph.store import events, nodes, teams
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.script import Says, Seen
+from tests.cli.shell import Process, Shell
+from tests.conftest import SweepLog
+
+TOKEN = "a-token-of-32-characters-for-test"
+
+
+class Up:
+    """`agiraph up`, with a client."""
+
+    def __init__(self, process: Process, http: aiohttp.ClientSession) -> None:
+        self.process = process
+        self.http = http
+        found = re.search(r"is up at (http://\S+)", process.seen)
+        assert found is not None
+        self.origin = found[1]
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        async with self.http.request(method, f"{self.origin}/api{path}", json=body) as response:
+            assert response.status < 300, await response.text()
+            return await response.json()
+
+    async def until(self, team: str, type: str) -> None:
+        """Wait until this has happened in the team."""
+        async with (
+            asyncio.timeout(60),
+            self.http.ws_connect(f"{self.origin}/api/teams/{team}/events") as line,
+        ):
+            async for message in line:
+                frame = orjson.loads(message.data)
+                if frame["op"] == "event" and frame["event"]["type"] == type:
+                    return
+        raise AssertionError(f"the line ended before {type}")
+
+
+@asynccontextmanager
+async def up(agiraph: Shell) -> AsyncIterator[Up]:
+    agiraph.environment |= {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(agiraph.start("up"))
+        await process.says("Sign in once")
+        http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
+        yield Up(process, http)
+
+
+@pytest.fixture
+def agiraph(tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "home")
+
+
+def on(agiraph: Shell, server: ModelServer) -> Shell:
+    agiraph.environment |= {
+        "OPENAI_API_KEY": "sk-canary-canary",
+        "OPENAI_BASE_URL": server.openai_url,
+        "AGIRAPH_MODEL": "openai/test",
+    }
+    return agiraph
+
+
+def marked(mark: str) -> list[str]:
+    """What runs anywhere on this machine with these words in its command line."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in line and int(process.name) != os.getpid():
+            found.append(line.decode(errors="replace"))
+    return found
+
+
+async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_path: Path) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    pipe = tmp_path / "begun"
+    os.mkfifo(pipe)
+    # Children of their own session that nobody waits for, who ignore being asked to end.
+    child = f"trap '' TERM HUP INT; exec -a {mark} sleep 600"
+    command = (
+        f'setsid bash -c "{child}" & (setsid bash -c "{child}" &) ; '
+        f"echo begun > {pipe}; exec -a {mark} sleep 600"
+    )
+
+    def script(seen: Seen) -> Says:
+        if any(message.role == "tool" for message in seen.messages):
+            return says(call("finish", summary="It ended."))
+        return says(call("bash", command=command, timeout=900))
+
+    async with ModelServer(script) as server, up(on(agiraph, server)) as running:
+        goals = [f"Sleep {number}" for number in range(2)]
+        made = [
+            await running.ask("POST", "/teams", {"goal": goal, "learns": False}) for goal in goals
+        ]
+        for _ in goals:
+            await asyncio.to_thread(pipe.read_text)
+        stopped = await running.ask("POST", "/stop")
+        for team in made:
+            await running.until(team["id"], "node.cancelled")
+        assert stopped == {"teams": 2, "nodes": 2}
+        assert marked(mark) == []
+        after = await running.ask("GET", f"/teams/{made[0]['id']}")
+        assert after["status"] == "stopped"
+        assert await running.ask("POST", "/stop") == {"teams": 0, "nodes": 0}
+
+
+async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the_next_start(
+    agiraph: Shell, sweep_log: SweepLog, tmp_path: Path
+) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    pipe = tmp_path / "begun"
+    os.mkfifo(pipe)
+    stubborn = (
+        f"trap '' TERM; echo begun > {pipe}; bash -c \"trap '' TERM; exec -a {mark} sleep 600\""
+    )
+    has_asked = asyncio.Event()
+    may_go_on = asyncio.Event()
+
+    async def script(seen: Seen) -> Says:
+        if seen.messages[0].text.find("Run it") >= 0:
+            if any(message.role == "tool" for message in seen.messages):
+                return says(call("finish", summary=seen.messages[-1].text[:60]))
+            return says(call("bash", command=stubborn, timeout=900))
+        has_asked.set()
+        await may_go_on.wait()
+        return says(call("finish", summary="Thought of it."))
+
+    async with ModelServer(script) as server:
+        async with up(on(agiraph, server)) as running:
+            thinks = await running.ask("POST", "/teams", {"goal": "Think", "learns": False})
+            runs = await running.ask("POST", "/teams", {"goal": "Run it", "learns": False})
+            await has_asked.wait()
+            await asyncio.to_thread(pipe.read_text)
+            async with running.http.ws_connect(f"{running.origin}/api/events") as line:
+                await line.send_json({"op": "subscribe", "cursors": {}})
+                await line.receive()  # hello: from here on it watches
+                began = time.monotonic()
+                running.process.signal(signal.SIGTERM)
+                frames = [orjson.loads(message.data)["op"] async for message in line]
+                assert (line.close_code, set(frames) <= {"event", "delta", "draft"}) == (1012, True)
+            ended = await running.process.ends()
+            sweep_log.append(f"SIGTERM with work under way: {time.monotonic() - began:.2f} s")
+        assert ended.code == 0
+        assert marked(mark) == []
+
+        store = await open_store(f"sqlite:///{agiraph.home / 'agiraph.db'}", SystemClock())
+        rows = [
+            node for team in (thinks, runs) for node in await store.read(nodes.board, team["id"])
+        ]
+        told = await store.read(events.after, runs["id"], 0)
+        assert [(n.status, n.owner, n.crashes) for n in rows] == [
+            (NodeStatus.ASSIGNED, None, 0)
+        ] * 2
+        assert [event.seq for event in told] == list(range(1, len(told) + 1))
+        await store.close()
+
+        may_go_on.set()
+        async with up(agiraph) as running:
+            for team in (thinks, runs):
+                await running.until(team["id"], "node.completed")
+            running.process.signal(signal.SIGTERM)
+            assert (await running.process.ends()).code == 0
+
+    store = await open_store(f"sqlite:///{agiraph.home / 'agiraph.db'}", SystemClock())
+    found = await store.read(teams.page)
+    assert [team.status for team in found] == ["completed"] * 2
+    await store.close()
