@@ -1,0 +1,70 @@
+/** Queries: what screens read from the server, by key. Events make keys stale; see `live/stale.ts`. */
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { ApiError, api, unwrap } from "@/api/client";
+
+/** The second part of a key is whose it is, so that events can name what they made stale. */
+export const keys = {
+  teams: ["teams"] as const,
+  agents: (team: string) => ["agents", team] as const,
+  conversation: (agent: string) => ["conversation", agent] as const,
+  inbox: ["inbox"] as const,
+  board: (team: string) => ["board", team] as const,
+  stages: (team: string) => ["stages", team] as const,
+  node: (node: string) => ["node", node] as const,
+  files: (team: string, path = "") => ["files", team, path] as const,
+  memory: (team: string, path = "") => ["memory", team, path] as const,
+  insights: (agent: string) => ["insights", agent] as const,
+  memories: (agent: string) => ["memories", agent] as const,
+  changes: (agent: string) => ["changes", agent] as const,
+  held: (team: string) => ["held", team] as const,
+  triggers: (team: string) => ["triggers", team] as const,
+  cost: (team: string) => ["cost", team] as const,
+  threads: (agent: string) => ["threads", agent] as const,
+  thread: (thread: string) => ["thread", thread] as const,
+};
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 60_000,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.isOffline || error.status >= 500),
+    },
+  },
+});
+
+export const PAGE = 100;
+
+export const teamsQuery = queryOptions({
+  queryKey: keys.teams,
+  queryFn: () => unwrap(api.GET("/api/teams", { params: { query: { limit: 500 } } })),
+});
+
+export const agentsQuery = (team: string) =>
+  queryOptions({
+    queryKey: keys.agents(team),
+    queryFn: () => unwrap(api.GET("/api/teams/{team}/agents", { params: { path: { team }, query: { all: true } } })),
+  });
+
+export const inboxQuery = queryOptions({
+  queryKey: keys.inbox,
+  queryFn: () => unwrap(api.GET("/api/inbox", { params: { query: { limit: 200 } } })),
+});
+
+export const boardQuery = (team: string) =>
+  queryOptions({
+    queryKey: keys.board(team),
+    queryFn: () => unwrap(api.GET("/api/teams/{team}/board", { params: { path: { team } } })),
+  });
+
+export const stagesQuery = (team: string) =>
+  queryOptions({
+    queryKey: keys.stages(team),
+    queryFn: () => unwrap(api.GET("/api/teams/{team}/stages", { params: { path: { team } } })),
+  });
+
+export const nodeQuery = (node: string) =>
+  queryOptions({
+    queryKey: keys.node(node),
+    queryFn: () => unwrap(api.GET("/api/nodes/{node}", { params: { path: { node } } })),
+  });

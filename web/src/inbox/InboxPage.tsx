@@ -1,0 +1,1 @@
+export function InboxPage(_: { item: string | null }) { return null; }

@@ -1,0 +1,48 @@
+/** Format: times, money and sizes as people read them. */
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const short = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+
+export const timeOf = (at: string): string => clock.format(new Date(at));
+export const fullTime = (at: string): string => full.format(new Date(at));
+export const dayKey = (at: string): string => new Date(at).toDateString();
+
+export function dayOf(at: string, now = new Date()): string {
+  const date = new Date(at);
+  if (date.toDateString() === now.toDateString()) return "Today";
+  const before = new Date(now);
+  before.setDate(now.getDate() - 1);
+  return date.toDateString() === before.toDateString() ? "Yesterday" : day.format(date);
+}
+
+/** The time today, the day otherwise. */
+export const when = (at: string): string =>
+  dayKey(at) === new Date().toDateString() ? timeOf(at) : short.format(new Date(at));
+
+export function money(usd: number): string {
+  if (usd === 0) return "$0";
+  return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
+}
+
+export function count(n: number): string {
+  if (n < 1000) return String(n);
+  return n < 1e6 ? `${(n / 1000).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)}s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60 ? `${minutes}m ${Math.round((ms % 60_000) / 1000)}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+}
+
+export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+
+/** Names of people and roles begin with a capital, whatever they are called inside. */
+export const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

@@ -1,0 +1,333 @@
+/**
+ * Log: what happened in one team, as far as it is loaded, and the rows its members' threads show.
+ *
+ * `append` is pure, and indifferent to being told twice: events at or below `last` change nothing, and an
+ * event after a gap is not taken but reported. Only the threads that a batch touches are copied.
+ */
+import type { components } from "@/api/types";
+
+export type Event = components["schemas"]["Event"];
+export type Frame = components["schemas"]["Frame"];
+export type Lane = "work" | "reply" | "reflection";
+export type MessageKind = components["schemas"]["MessageView"]["kind"];
+
+export interface Call {
+  id: string;
+  name: string;
+  arguments: Record<string, unknown>;
+  startedAt: string;
+  endedAt: string | null;
+  failed: boolean;
+  /** The beginning of what it answered. */
+  text: string;
+  /** Its thread, where the whole stands. */
+  threadId: string;
+}
+
+interface Placed {
+  key: string;
+  seq: number;
+  at: string;
+}
+
+export interface MessageRow extends Placed {
+  kind: "message";
+  id: string;
+  sender: string;
+  recipient: string;
+  messageKind: MessageKind;
+  text: string;
+  nodeId: string | null;
+}
+/** Consecutive calls of one piece of work. */
+export interface ToolsRow extends Placed {
+  kind: "tools";
+  nodeId: string;
+  calls: Call[];
+}
+/** What an agent wrote beside its calls. */
+export interface SaidRow extends Placed {
+  kind: "said";
+  nodeId: string;
+  text: string;
+}
+export type Tone = "plain" | "work" | "done" | "wait" | "fail";
+/** Something that happened around the agent. `words` may hold {node}, for the title of `nodeId`. */
+export interface SystemRow extends Placed {
+  kind: "system";
+  icon: "assigned" | "started" | "done" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model";
+  tone: Tone;
+  words: string;
+  detail: string;
+  nodeId: string | null;
+}
+export type Row = MessageRow | ToolsRow | SaidRow | SystemRow;
+
+export interface KnownNode {
+  title: string;
+  lane: Lane;
+  agentId: string | null;
+}
+
+export interface Log {
+  /** The number of the oldest event that is loaded; 0: none is. */
+  first: number;
+  /** The number of the newest; the next one must follow it. */
+  last: number;
+  events: Event[];
+  people: Record<string, string>;
+  coordinator: string | null;
+  nodes: Record<string, KnownNode>;
+  threads: Record<string, Row[]>;
+}
+
+export const emptyLog = (last = 0): Log => ({
+  first: 0,
+  last,
+  events: [],
+  people: {},
+  coordinator: null,
+  nodes: {},
+  threads: {},
+});
+
+export interface Appended {
+  log: Log;
+  /** Whether events are missing between what is loaded and what was told. */
+  gap: boolean;
+}
+
+export function append(log: Log, events: readonly Event[]): Appended {
+  const fresh: Event[] = [];
+  let last = log.last;
+  let gap = false;
+  for (const event of events) {
+    if (event.seq <= last) continue;
+    if (event.seq !== last + 1) {
+      gap = true;
+      break;
+    }
+    fresh.push(event);
+    last = event.seq;
+  }
+  if (fresh.length === 0) return { log, gap };
+  const next: Draftable = {
+    ...log,
+    first: log.first || fresh[0]!.seq,
+    last,
+    events: log.events.concat(fresh),
+    threads: { ...log.threads },
+    copied: new Set(),
+    people: { ...log.people },
+    nodes: { ...log.nodes },
+  };
+  for (const event of fresh) place(next, event);
+  const { copied: _, ...done } = next;
+  return { log: done, gap };
+}
+
+/** Older events before those that are loaded. What they tell of nodes and people counts for later ones too. */
+export function prepend(log: Log, older: readonly Event[], coordinator = log.coordinator): Log {
+  const before = older.filter((event) => log.first === 0 || event.seq < log.first);
+  if (before.length === 0) return log;
+  const start: Log = { ...emptyLog(before[0]!.seq - 1), coordinator, people: log.people, nodes: log.nodes };
+  return append(start, [...before, ...log.events]).log;
+}
+
+interface Draftable extends Log {
+  copied: Set<string>;
+}
+
+function thread(log: Draftable, agent: string): Row[] {
+  if (!log.copied.has(agent)) {
+    log.threads[agent] = log.threads[agent]?.slice() ?? [];
+    log.copied.add(agent);
+  }
+  return log.threads[agent]!;
+}
+
+function place(log: Draftable, event: Event): void {
+  switch (event.type) {
+    case "agent.hired": {
+      const { agent_id, name, role } = event.data;
+      log.people[agent_id] = name;
+      if (role === "coordinator") log.coordinator ??= agent_id;
+      else system(log, log.coordinator, event, "person", `${name} joined${role && role !== name ? ` as ${role}` : ""}`);
+      return;
+    }
+    case "agent.left":
+      return system(log, log.coordinator, event, "person", `${event.data.name} left`);
+    case "agent.promoted":
+      return system(log, log.coordinator, event, "person", `${event.data.name} stays for good`);
+    case "node.created": {
+      const { node_id, title, lane } = event.data;
+      log.nodes[node_id] = { title, lane: lane as Lane, agentId: log.nodes[node_id]?.agentId ?? null };
+      return;
+    }
+    case "node.assigned":
+    case "node.started": {
+      const { node_id, agent_id } = event.data;
+      const known = log.nodes[node_id];
+      const isNew = known?.agentId !== agent_id;
+      log.nodes[node_id] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent_id };
+      if (event.type === "node.assigned" && isNew) work(log, node_id, event, "assigned", "Took on {node}");
+      return;
+    }
+    case "thread.opened":
+      return know(log, event.data.node_id, event.data.agent_id);
+    case "turn.added":
+      return turn(log, event);
+    case "tool.result":
+      return result(log, event);
+    case "message.sent":
+    case "question.asked":
+      return message(log, event);
+    default:
+      return happened(log, event);
+  }
+}
+
+function happened(log: Draftable, event: Event): void {
+  switch (event.type) {
+    case "node.completed":
+      return work(log, event.data.node_id, event, "done", "Finished {node}", "done");
+    case "node.failed":
+      return work(log, event.data.node_id, event, "failed", "{node} failed", "fail", event.data.result ?? "");
+    case "node.cancelled":
+      return work(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
+    case "node.waiting":
+      return work(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
+    case "node.stalled":
+      return work(log, event.data.node_id, event, "waiting", "Nothing has come of {node} for a while", "wait");
+    case "node.checkpoint":
+      return work(log, event.data.node_id, event, "note", "Noted where {node} stands", "plain", event.data.summary);
+    case "stage.started":
+      return system(log, log.coordinator, event, "stage", `Stage ${event.data.name} began with ${event.data.nodes.length} pieces of work`);
+    case "stage.ended":
+      return system(log, log.coordinator, event, "stage", `Stage ${event.data.name} ended: ${event.data.status}`);
+    case "stage.reconvened":
+      return system(log, log.coordinator, event, "stage", `Looked at stage ${event.data.name}`, "plain", event.data.assessment);
+    case "thread.compacted":
+      return work(log, event.data.node_id, event, "note", "Went on from a summary of the work so far");
+    case "model.failed":
+      return work(log, event.data.node_id, event, "model", "The model did not answer", "fail", event.data.reason);
+    case "call.lost":
+      return work(log, event.data.node_id, event, "model", "A model call was lost in a restart and is made again", "wait");
+    case "trigger.fired":
+      return system(log, event.data.agent_id, event, "clock", "Woken by a trigger");
+    case "memory.written":
+      return system(log, event.data.agent_id, event, "note", `Wrote down ${event.data.path}`);
+    case "team.paused":
+      return system(log, log.coordinator, event, "team", "The team was paused");
+    case "team.resumed":
+      return system(log, log.coordinator, event, "team", "The team went on");
+    case "team.stopped":
+      return system(log, log.coordinator, event, "team", "The team was stopped");
+    case "team.completed":
+      return system(log, log.coordinator, event, "team", "The team reached the end of its goal", "done");
+    default:
+      return;
+  }
+}
+
+function know(log: Draftable, node: string, agent: string): void {
+  const known = log.nodes[node];
+  if (known?.agentId === agent) return;
+  log.nodes[node] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent };
+}
+
+function system(
+  log: Draftable,
+  agent: string | null,
+  event: Event,
+  icon: SystemRow["icon"],
+  words: string,
+  tone: Tone = "plain",
+  detail = "",
+  nodeId: string | null = null,
+): void {
+  if (agent === null) return;
+  thread(log, agent).push({ kind: "system", key: `s${event.seq}`, seq: event.seq, at: event.at, icon, tone, words, detail, nodeId });
+}
+
+/** Something about a piece of work, in its worker's thread. Replies and reflections speak for themselves. */
+function work(
+  log: Draftable,
+  node: string,
+  event: Event,
+  icon: SystemRow["icon"],
+  words: string,
+  tone: Tone = "plain",
+  detail = "",
+): void {
+  const known = log.nodes[node];
+  if (!known?.agentId || (known.lane !== "work" && tone !== "fail")) return;
+  system(log, known.agentId, event, icon, words, tone, detail, node);
+}
+
+function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): void {
+  const { agent_id, node_id, thread_id, text, calls } = event.data;
+  know(log, node_id, agent_id);
+  const lane = log.nodes[node_id]!.lane;
+  if (lane === "reflection") return;
+  const rows = thread(log, agent_id);
+  // A reply's words come as a message; a last word beside `finish` or `publish` as the result.
+  const isLastWord = calls.some((call) => call.name === "finish" || call.name === "publish");
+  if (text.trim() && lane === "work" && !isLastWord) {
+    rows.push({ kind: "said", key: `w${event.seq}`, seq: event.seq, at: event.at, nodeId: node_id, text });
+  }
+  if (calls.length === 0) return;
+  const made: Call[] = calls.map((call) => ({
+    id: call.id,
+    name: call.name,
+    arguments: call.arguments,
+    startedAt: event.at,
+    endedAt: null,
+    failed: false,
+    text: "",
+    threadId: thread_id,
+  }));
+  const before = rows.at(-1);
+  if (before?.kind === "tools" && before.nodeId === node_id) {
+    rows[rows.length - 1] = { ...before, calls: [...before.calls, ...made] };
+  } else {
+    rows.push({ kind: "tools", key: `c${event.seq}`, seq: event.seq, at: event.at, nodeId: node_id, calls: made });
+  }
+}
+
+function result(log: Draftable, event: Extract<Event, { type: "tool.result" }>): void {
+  const { node_id, call_id, failed, text } = event.data;
+  const agent = log.nodes[node_id]?.agentId;
+  if (!agent) return;
+  const rows = thread(log, agent);
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const row = rows[i]!;
+    if (row.kind !== "tools" || row.nodeId !== node_id) continue;
+    const at = row.calls.findLastIndex((call) => call.id === call_id && call.endedAt === null);
+    if (at < 0) continue;
+    const calls = row.calls.slice();
+    calls[at] = { ...calls[at]!, endedAt: event.at, failed, text };
+    rows[i] = { ...row, calls };
+    return;
+  }
+}
+
+function message(log: Draftable, event: Extract<Event, { type: "message.sent" | "question.asked" }>): void {
+  const { message_id, sender, recipient, kind, text, node_id } = event.data;
+  const row: MessageRow = {
+    kind: "message",
+    key: message_id,
+    seq: event.seq,
+    at: event.at,
+    id: message_id,
+    sender,
+    recipient,
+    messageKind: kind,
+    text,
+    nodeId: node_id,
+  };
+  const readers = new Set([sender, recipient].filter((who) => who !== "human" && who !== "system"));
+  // A worker's question also stands before the coordinator, so that nobody has to look for it.
+  if (event.type === "question.asked" && log.coordinator) readers.add(log.coordinator);
+  for (const who of readers) thread(log, who).push(row);
+}

@@ -1,0 +1,28 @@
+import "@/styles.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { Tooltip } from "radix-ui";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { queryClient } from "@/api/queries";
+import { startLive } from "@/live";
+import { router } from "@/router";
+import { applyTheme, useShell } from "@/shell/state";
+
+// After an upgrade the parts this page would load are gone: take the new page instead.
+addEventListener("vite:preloadError", (event) => {
+  event.preventDefault();
+  location.reload();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(useShell.getState().theme));
+
+startLive();
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <QueryClientProvider client={queryClient}>
+      <Tooltip.Provider delayDuration={350}>
+        <RouterProvider router={router} />
+      </Tooltip.Provider>
+    </QueryClientProvider>
+  </StrictMode>,
+);

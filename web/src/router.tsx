@@ -1,0 +1,69 @@
+/** Router: every place has an address. */
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
+import { Shell } from "@/shell/Shell";
+import { Home } from "@/shell/Home";
+import { NotHere, Broken } from "@/shell/pages";
+import { AgentPage } from "@/thread/AgentPage";
+import { InboxPage } from "@/inbox/InboxPage";
+import { ScreenPage } from "@/shell/ScreenPage";
+import { SCREENS } from "@/views";
+
+const root = createRootRoute({ component: Shell, notFoundComponent: NotHere, errorComponent: Broken });
+
+const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
+const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: () => <InboxPage item={null} /> });
+const inboxItem = createRoute({
+  getParentRoute: () => root,
+  path: "/inbox/$item",
+  component: () => <InboxPage item={inboxItem.useParams().item} />,
+});
+
+interface AgentSearch {
+  /** A message to scroll to and mark. */
+  at?: string;
+}
+const agent = createRoute({
+  getParentRoute: () => root,
+  path: "/t/$team/a/$agent",
+  validateSearch: (search: Record<string, unknown>): AgentSearch => (typeof search.at === "string" ? { at: search.at } : {}),
+  component: () => {
+    const { team, agent: id } = agent.useParams();
+    return <AgentPage key={id} teamId={team} agentId={id} at={agent.useSearch().at} />;
+  },
+});
+const team = createRoute({
+  getParentRoute: () => root,
+  path: "/t/$team",
+  component: () => <Home team={team.useParams().team} />,
+});
+const settings = createRoute({
+  getParentRoute: () => root,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("@/shell/Settings"), "Settings"),
+});
+
+const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
+  ["", "/$"].map((tail) => {
+    const route: AnyRoute = createRoute({
+      getParentRoute: () => root,
+      path: `/t/$team/${screen.path}${tail}`,
+      component: function TheScreen() {
+        const params = route.useParams() as { team: string; _splat?: string };
+        return <ScreenPage key={screen.path + params.team} screen={screen} teamId={params.team} rest={params._splat ?? ""} />;
+      },
+    });
+    return route;
+  }),
+);
+
+export const router = createRouter({
+  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, ...(screens as (typeof home)[])]),
+  defaultPreload: "intent",
+  defaultPendingMinMs: 0,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

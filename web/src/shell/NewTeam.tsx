@@ -1,0 +1,1 @@
+export default function NewTeam() { return null; }

@@ -1,0 +1,1 @@
+export function Shortcuts() { return null; }

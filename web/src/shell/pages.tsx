@@ -1,0 +1,48 @@
+/** Pages for when there is nothing to show: not found, broken, signed out. */
+import { Link, useRouter } from "@tanstack/react-router";
+import { Compass, KeyRound, TriangleAlert } from "lucide-react";
+import { explain } from "@/api/client";
+import { Button, EmptyState, Mark } from "@/ui";
+
+export function NotHere() {
+  return (
+    <EmptyState icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
+      The team or member may have been put away, or the address is misspelt.
+    </EmptyState>
+  );
+}
+
+export function Broken({ error }: { error: unknown }) {
+  const router = useRouter();
+  return (
+    <EmptyState icon={<TriangleAlert />} title="This screen broke" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
+      {explain(error)} Nothing of your teams' work is lost. If it happens again, reload the page.
+    </EmptyState>
+  );
+}
+
+export function SignIn() {
+  return (
+    <main className="flex h-full items-center justify-center p-6">
+      <div className="w-full max-w-[420px] rounded-lg border border-line bg-surface p-8 shadow-low">
+        <div className="mb-5 flex items-center gap-3">
+          <span className="flex size-9 items-center justify-center rounded-md bg-ink text-paper">
+            <Mark className="size-6" />
+          </span>
+          <h1 className="text-lg font-semibold">Sign in to agiraph</h1>
+        </div>
+        <p className="text-base text-ink-2">This browser has no session here, or it has run out. On the machine that runs the server, make a link that signs you in:</p>
+        <pre className="my-4 flex items-center gap-2 rounded-sm bg-sunken px-3 py-2 text-sm">
+          <KeyRound className="size-4 text-ink-3" aria-hidden />
+          <code>agiraph link</code>
+        </pre>
+        <p className="text-sm text-ink-2">
+          Open what it prints in this browser. <code className="text-xs">agiraph up</code> prints such a link when it starts, too. A link works once.
+        </p>
+        <Button look="ink" className="mt-5 w-full" onClick={() => location.reload()}>
+          I have signed in
+        </Button>
+      </div>
+    </main>
+  );
+}

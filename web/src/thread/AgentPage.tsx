@@ -1,0 +1,1 @@
+export function AgentPage(_: { teamId: string; agentId: string; at?: string }) { return null; }

@@ -1,0 +1,296 @@
+/** ui: the small parts every screen is made of. Colour means state; everything else is ink. */
+import { cva, type VariantProps } from "class-variance-authority";
+import { Dialog as RadixDialog, DropdownMenu, Tooltip } from "radix-ui";
+import { X } from "lucide-react";
+import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
+import { cx } from "@/lib/cx";
+
+const button = cva(
+  "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 pointer-coarse:min-h-10",
+  {
+    variants: {
+      look: {
+        ink: "bg-ink text-paper hover:bg-ink-2 disabled:hover:bg-ink",
+        line: "border border-line-2 bg-surface hover:bg-hover",
+        plain: "text-ink-2 hover:bg-hover hover:text-ink",
+        fail: "border border-fail/40 bg-surface text-fail hover:bg-fail-bg",
+      },
+      size: { sm: "h-7 px-2.5 text-xs", md: "h-8 px-3 text-sm", lg: "h-10 px-4 text-base", icon: "size-8 pointer-coarse:min-w-10" },
+    },
+    defaultVariants: { look: "line", size: "md" },
+  },
+);
+
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & VariantProps<typeof button>;
+export function Button({ look, size, className, type = "button", ...rest }: ButtonProps) {
+  return <button type={type} className={cx(button({ look, size }), className)} {...rest} />;
+}
+
+/** A button that shows a picture; `label` is what it is called, and its hint. */
+export function IconButton({ label, keys, className, look = "plain", ...rest }: ButtonProps & { label: string; keys?: string }) {
+  return (
+    <Tip says={label} keys={keys}>
+      <Button look={look} size="icon" aria-label={label} className={className} {...rest} />
+    </Tip>
+  );
+}
+
+export function Tip({ says, keys, children }: { says: string; keys?: string; children: ReactNode }) {
+  return (
+    <Tooltip.Root>
+      <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
+      <Tooltip.Portal>
+        <Tooltip.Content sideOffset={6} className="z-50 flex items-center gap-2 rounded-sm bg-ink px-2 py-1 text-xs text-paper shadow-high animate-pop">
+          {says}
+          {keys && <Kbd className="border-paper/30 text-paper">{keys}</Kbd>}
+        </Tooltip.Content>
+      </Tooltip.Portal>
+    </Tooltip.Root>
+  );
+}
+
+export function Kbd({ children, className }: { children: ReactNode; className?: string }) {
+  return (
+    <kbd className={cx("inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-xs border border-line-2 px-1 font-sans text-2xs text-ink-3", className)}>
+      {children}
+    </kbd>
+  );
+}
+
+export type State = "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left" | "failed";
+export const STATE_WORDS: Record<State, string> = {
+  idle: "Idle",
+  queued: "Queued",
+  working: "Working",
+  waiting: "Waiting",
+  waiting_for_you: "Waiting for you",
+  left: "Left",
+  failed: "Failed",
+};
+
+/** What somebody is doing, by shape as well as colour. */
+export function Dot({ state, className }: { state: State; className?: string }) {
+  const shape: Record<State, string> = {
+    idle: "rounded-full bg-done-dot",
+    queued: "rounded-full border-2 border-work-dot",
+    working: "rounded-full bg-work-dot pulse",
+    waiting: "rounded-full border-2 border-retired border-dashed",
+    waiting_for_you: "rotate-45 rounded-[1px] bg-wait-dot",
+    left: "rounded-full border-[1.5px] border-retired",
+    failed: "rounded-full bg-fail-dot",
+  };
+  return <span role="img" aria-label={STATE_WORDS[state]} className={cx("inline-block size-2 shrink-0", shape[state], className)} />;
+}
+
+export type Tone = "plain" | "work" | "done" | "wait" | "fail";
+const TONES: Record<Tone, string> = {
+  plain: "bg-sunken text-ink-2",
+  work: "bg-work-bg text-work",
+  done: "bg-done-bg text-done",
+  wait: "bg-wait-bg text-wait",
+  fail: "bg-fail-bg text-fail",
+};
+export function Chip({ tone = "plain", className, children }: { tone?: Tone; className?: string; children: ReactNode }) {
+  return <span className={cx("inline-flex items-center gap-1.5 rounded-sm px-2 py-0.5 text-xs font-medium whitespace-nowrap", TONES[tone], className)}>{children}</span>;
+}
+
+export function Badge({ n, needs = false, label }: { n: number; needs?: boolean; label: string }) {
+  if (n === 0) return null;
+  return (
+    <span
+      aria-label={label}
+      role="img"
+      className={cx("tabular inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-full px-1 text-2xs font-semibold", needs ? "bg-badge text-badge-ink" : "bg-ink text-paper")}
+    >
+      {n > 99 ? "99+" : n}
+    </span>
+  );
+}
+
+/** Hues a golden angle apart, in the order people joined: neighbours never look alike. */
+export function Avatar({ name, order, isCoordinator = false, className }: { name: string; order: number; isCoordinator?: boolean; className?: string }) {
+  if (isCoordinator) {
+    return (
+      <span aria-hidden className={cx("flex size-8 shrink-0 items-center justify-center rounded-md bg-ink text-paper", className)}>
+        <Mark className="size-5" />
+      </span>
+    );
+  }
+  const hue = (order * 137.5 + 40) % 360;
+  return (
+    <span
+      aria-hidden
+      style={{ "--h": hue } as React.CSSProperties}
+      className={cx(
+        "flex size-8 shrink-0 items-center justify-center rounded-md bg-[hsl(var(--h)_45%_89%)] text-sm font-semibold text-[hsl(var(--h)_45%_26%)] dark:bg-[hsl(var(--h)_26%_24%)] dark:text-[hsl(var(--h)_55%_82%)]",
+        className,
+      )}
+    >
+      {name.charAt(0).toUpperCase()}
+    </span>
+  );
+}
+
+export function Mark({ className }: { className?: string }) {
+  return (
+    <svg viewBox="0 0 20 20" className={className} fill="none" stroke="currentColor" strokeWidth="1.5" aria-hidden>
+      <path d="M10 6.5V10M10 10l-3.6 3.3M10 10l3.6 3.3" />
+      <circle cx="10" cy="4.6" r="1.8" />
+      <circle cx="5" cy="14.6" r="1.8" />
+      <circle cx="15" cy="14.6" r="1.8" />
+    </svg>
+  );
+}
+
+export function Meter({ value, max, tone = "plain", label }: { value: number; max: number; tone?: Tone; label: string }) {
+  const part = max > 0 ? Math.min(1, value / max) : 0;
+  const fill: Record<Tone, string> = { plain: "bg-ink-2", work: "bg-work-dot", done: "bg-done-dot", wait: "bg-wait-dot", fail: "bg-fail-dot" };
+  return (
+    <div role="meter" aria-label={label} aria-valuenow={Math.round(part * 100)} aria-valuemin={0} aria-valuemax={100} className="h-1.5 overflow-hidden rounded-full bg-line">
+      <div className={cx("h-full rounded-full", fill[tone])} style={{ width: `${part * 100}%` }} />
+    </div>
+  );
+}
+
+/** Nothing here yet: what will be, and the one thing to do about it. */
+export function EmptyState({ icon, title, children, action }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode }) {
+  return (
+    <div className="flex h-full flex-col items-center justify-center gap-2 p-8 text-center">
+      {icon && <div className="mb-1 text-ink-3 [&_svg]:size-7 [&_svg]:stroke-[1.5]">{icon}</div>}
+      <h2 className="text-md font-semibold">{title}</h2>
+      {children && <div className="max-w-[46ch] text-sm text-ink-2">{children}</div>}
+      {action && <div className="mt-3">{action}</div>}
+    </div>
+  );
+}
+
+/** Something is on its way; says what. */
+export function Loading({ what, className }: { what: string; className?: string }) {
+  return (
+    <div role="status" className={cx("flex items-center gap-2 p-6 text-sm text-ink-3", className)}>
+      <span className="size-2 rounded-full bg-work-dot pulse" aria-hidden />
+      {what}…
+    </div>
+  );
+}
+
+/** What went wrong and what to do. */
+export function Trouble({ title, detail, onRetry }: { title: string; detail: string; onRetry?: () => void }) {
+  return (
+    <div role="alert" className="m-6 max-w-[60ch] rounded-md border border-fail/30 bg-fail-bg p-4 text-sm">
+      <p className="font-semibold text-fail">{title}</p>
+      <p className="mt-1 text-ink-2">{detail}</p>
+      {onRetry && (
+        <Button size="sm" className="mt-3" onClick={onRetry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+export function Dialog({ open, onOpenChange, title, description, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; title: string; description?: string; children: ReactNode; className?: string }) {
+  return (
+    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <RadixDialog.Content
+          aria-describedby={undefined}
+          className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
+        >
+          <div className="mb-4 flex items-start gap-4">
+            <div className="min-w-0 flex-1">
+              <RadixDialog.Title className="text-lg font-semibold">{title}</RadixDialog.Title>
+              {description && <p className="text-sm text-ink-2">{description}</p>}
+            </div>
+            <RadixDialog.Close asChild>
+              <Button look="plain" size="icon" aria-label="Close" className="-mt-1 -mr-2">
+                <X className="size-4" />
+              </Button>
+            </RadixDialog.Close>
+          </div>
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+/** A panel from one side, for narrow screens and details. */
+export function Sheet({ open, onOpenChange, side, title, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; side: "left" | "right"; title: string; children: ReactNode; className?: string }) {
+  return (
+    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <RadixDialog.Content
+          aria-describedby={undefined}
+          className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
+        >
+          <RadixDialog.Title className="sr-only">{title}</RadixDialog.Title>
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
+  return (
+    <DropdownMenu.Root>
+      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
+          {children}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
+
+export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownMenu.Item>) {
+  return (
+    <DropdownMenu.Item
+      className={cx("flex h-8 cursor-pointer items-center gap-2.5 rounded-sm px-2.5 text-sm outline-none data-[disabled]:opacity-50 data-[highlighted]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3", className)}
+      {...rest}
+    />
+  );
+}
+
+export const MenuLine = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
+
+const field = "w-full rounded-sm border border-control bg-surface px-3 text-sm outline-none focus-visible:outline-2 focus-visible:outline-ink";
+export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(field, "h-9 pointer-coarse:h-11", className)} {...rest} />;
+export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(field, "py-2 leading-5", className)} {...rest} />;
+
+/** A choice of a few, one at a time. */
+export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {
+  return (
+    <div role="group" aria-label={label} className="scroll flex gap-1">
+      {options.map(([name, words]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={value === name}
+          onClick={() => onChange(name)}
+          className={cx("h-7 rounded-full px-3 text-xs font-medium whitespace-nowrap pointer-coarse:h-10", value === name ? "bg-ink text-paper" : "text-ink-2 hover:bg-hover")}
+        >
+          {words}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The bar on top of a screen: what it is, and what can be done with it. */
+export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: ReactNode; children?: ReactNode }) {
+  return (
+    <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">
+      {lead}
+      <div className="min-w-0 flex-1">
+        <h1 className="truncate text-md leading-5 font-semibold">{title}</h1>
+        {subtitle && <p className="truncate text-xs text-ink-3">{subtitle}</p>}
+      </div>
+      <div className="flex shrink-0 items-center gap-1.5">{children}</div>
+    </header>
+  );
+}

@@ -1,0 +1,27 @@
+import { fileURLToPath } from "node:url";
+import tailwind from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const server = process.env.AGIRAPH_URL ?? "http://127.0.0.1:8717";
+
+export default defineConfig({
+  plugins: [react(), tailwind()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: {
+    outDir: process.env.AGIRAPH_WEB_OUT ?? "../src/agiraph/web_dist",
+    emptyOutDir: true,
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: {
+    // The gate answers only pages that name its own host, so the proxy speaks as that host.
+    proxy: {
+      "/api": { target: server, ws: true, changeOrigin: true, headers: { origin: server } },
+      "/signin": { target: server, changeOrigin: true },
+    },
+  },
+  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"] },
+});
