@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from agiraph.api.address import Address
 from agiraph.api.address import read as read_address
 from agiraph.domain.errors import Misconfigured
+from agiraph.logs import LEVELS
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
 from agiraph.runtime.channels import Channel
@@ -50,6 +51,10 @@ class Settings:
     address: Address = Address()
     token: str = field(default="", repr=False)
     """The API's token; empty: the one in the home."""
+    log: str = ""
+    """How much is logged; empty: little at a terminal, more elsewhere."""
+    traces: str = ""
+    """Where spans of runs, model calls and tool calls go: `otlp`, or nowhere."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, secrets masked: for people to look at."""
 
@@ -142,8 +147,16 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         web=web,
         address=address,
         token=pick("AGIRAPH_TOKEN", ""),
+        log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
+        traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=shown,
     )
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
+    if (chosen := value.strip().lower()) in ("", *choices):
+        return chosen
+    raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ HANDED = "AGIRAPH_HANDED_FD"
 SHORTEST = 8
 """Shorter values are no secrets, and would blot out ordinary words."""
 _WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-_NAMES = frozenset({"AGIRAPH_DATABASE_URL"})
+_NAMES = frozenset({"AGIRAPH_DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS"})
 _PR_SET_DUMPABLE = 4
 
 _values: dict[str, str] = {}

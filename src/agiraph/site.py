@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from agiraph import hidden
 from agiraph.api.app import build
 from agiraph.api.deps import Api
 from agiraph.api.gate import Door
@@ -184,6 +185,7 @@ def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
     if settings.token:
         return lambda: settings.token
     made = runtime.home.token()
+    hidden.keep({"token": made})
     kept: tuple[tuple[int, int], str] = (_stamp(runtime.home.token_path), made)
 
     def current() -> str:
@@ -191,6 +193,7 @@ def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
         stamp = _stamp(runtime.home.token_path)
         if stamp != kept[0]:
             kept = (stamp, runtime.home.token())
+            hidden.keep({"token": kept[1]})
         return kept[1]
 
     return current

@@ -10,6 +10,7 @@ from agiraph.api import problems, schema
 from agiraph.api.deps import Api
 from agiraph.api.etags import Etags
 from agiraph.api.gate import Gate
+from agiraph.api.pages import Pages
 from agiraph.api.routes import (
     access,
     agents,
@@ -25,6 +26,7 @@ from agiraph.api.routes import (
     teams,
     triggers,
 )
+from agiraph.api.tracing import Traced
 
 ROUTERS = (
     teams.router,
@@ -85,4 +87,4 @@ def build(api: Api, *, alone: bool = True) -> ASGIApp:
     processes beside this one, somebody else tells what all of them commit."""
     if alone:
         api.store.subscribe(api.hub.notice)
-    return Gate(Etags(routes(api)), api.door)
+    return Gate(Pages(Traced(Etags(routes(api)))), api.door)

@@ -2,7 +2,7 @@
 
 import click
 
-from agiraph import config, site
+from agiraph import config, logs, site
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured
@@ -13,7 +13,7 @@ from agiraph.hidden import environment
 @command
 async def up() -> None:
     """Run everything in one process: API, web UI and background work. Ctrl-C ends it."""
-    settings = config.load(environment())
+    settings = _ready(config.load(environment()))
     async with site.serve(settings, works=True) as opened:
         await _greet(settings, opened)
         await site.until_asked_to_stop()
@@ -24,7 +24,7 @@ async def up() -> None:
 @command
 async def serve() -> None:
     """Run the API and web UI alone; `agiraph work` does the work, over one PostgreSQL."""
-    settings = _shared(config.load(environment()))
+    settings = _ready(_shared(config.load(environment())))
     async with site.serve(settings, works=False) as opened:
         await _greet(settings, opened)
         await site.until_asked_to_stop()
@@ -34,10 +34,15 @@ async def serve() -> None:
 @command
 async def work() -> None:
     """Do background work alone: as many of these as you like, over one PostgreSQL."""
-    settings = _shared(config.load(environment()))
+    settings = _ready(_shared(config.load(environment())))
     async with site.work(settings):
         click.echo("At work. Ctrl-C ends this process; another takes over what it does.")
         await site.until_asked_to_stop()
+
+
+def _ready(settings: Settings) -> Settings:
+    logs.begin(settings.log)
+    return settings
 
 
 def _shared(settings: Settings) -> Settings:

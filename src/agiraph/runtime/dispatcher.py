@@ -7,6 +7,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from agiraph import logs
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import (
     Fenced,
@@ -50,7 +51,14 @@ class Dispatcher:
                 lease = await self._claim(queue, owner=owner, only=only)
                 if lease is None:
                     return
-                await self.run(lease)
+                with logs.traced(
+                    team=lease.team_id,
+                    agent=lease.agent_id,
+                    node=lease.node_id,
+                    thread=lease.thread_id,
+                ):
+                    log.info("at work")
+                    await self.run(lease)
 
     async def run(self, lease: Lease) -> None:
         """Run one node; whatever happens, its row says how it stands afterwards."""

@@ -1,0 +1,163 @@
+"""Logs: one line a record, ids that belong together, nothing that should stay hidden."""
+
+import io
+import logging
+import os
+import pty
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from agiraph import config, hidden, logs
+from agiraph.domain.errors import Misconfigured
+from tests.api.serving import Served, serving
+from tests.cli.shell import Shell
+
+log = logging.getLogger("agiraph.tested")
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Loggers belong to the whole process."""
+    root, ours = logging.getLogger(), logging.getLogger("agiraph")
+    kept = (list(root.handlers), root.level, ours.level)
+    yield
+    root.handlers, root.level = kept[0], kept[1]
+    ours.setLevel(kept[2])
+
+
+@pytest.fixture
+def lines() -> io.StringIO:
+    stream = io.StringIO()
+    logs.begin("debug", stream=stream)
+    return stream
+
+
+def read(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_record_is_one_json_object_a_line_with_the_ids_it_was_written_under(
+    lines: io.StringIO,
+) -> None:
+    with logs.traced(team="team_x", node=None), logs.traced(request="r1"):
+        log.warning('two\nlines and "quotes" %s', {"a": 1}, extra={"facts": {"status": 200}})
+    log.info("outside")
+    first, second = read(lines)
+    assert {name: first[name] for name in first if name != "at"} == {
+        "level": "warning",
+        "logger": "agiraph.tested",
+        "message": "two\nlines and \"quotes\" {'a': 1}",
+        "team": "team_x",
+        "request": "r1",
+        "status": 200,
+    }
+    assert set(second) == {"at", "level", "logger", "message"}
+
+
+def test_an_error_is_told_with_where_it_came_from_in_the_same_line(lines: io.StringIO) -> None:
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        log.exception("it broke")
+    [record] = read(lines)
+    assert record["error"].endswith("ValueError: first\nsecond")
+    assert "Traceback" in record["error"]
+
+
+def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hidden, "_needles", [])
+    monkeypatch.setattr(hidden, "_values", {})
+    hidden.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
+    log.warning("asked with %s", "sk-very-secret-indeed")
+    assert "very-secret" not in lines.getvalue()
+    assert read(lines)[0]["message"] == "asked with [hidden]"
+
+
+def test_at_a_terminal_records_are_plain_and_cannot_be_forged() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        logs.begin(stream=stream)
+        log.info("too much for a person")
+        with logs.traced(node="node_1"):
+            log.warning("said: %s", "x\n12:00:00 warning forged \x1b[2J")
+        stream.flush()
+        said = os.read(ours, 4096).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert said.count("\n") == 1
+    assert said[8:] == " warning said: x\\n12:00:00 warning forged �[2J  node=node_1\n"
+
+
+def test_a_level_nobody_knows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="AGIRAPH_LOG 'loud' is not known; use debug or info"):
+        config.load({"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_LOG": "loud"})
+    loaded = config.load({"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_LOG": "DEBUG"})
+    assert loaded.log == "debug"
+    assert loaded.shown["AGIRAPH_LOG"].origin == "environment"
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> Any:
+    async with serving(tmp_path / "home") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_kept"),
+    [("abc-1", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)],
+)
+async def test_a_request_has_an_id_which_the_client_may_choose(
+    served: Served, lines: io.StringIO, sent: str, is_kept: bool
+) -> None:
+    headers = {"Authorization": "Bearer a-token-of-32-characters-for-test", "X-Request-Id": sent}
+    async with served.http.get(f"{served.origin}/api/teams?limit=7", headers=headers) as response:
+        got = response.headers["X-Request-Id"]
+    assert (got == sent, bool(got)) == (is_kept, True)
+    [noted] = [record for record in read(lines) if record["message"] == "request"]
+    told = {name: noted[name] for name in ("request", "method", "path", "status", "caller")}
+    assert told == {
+        "request": got,
+        "method": "GET",
+        "path": "/api/teams",
+        "status": 200,
+        "caller": "admin",
+    }
+
+
+async def test_who_is_not_let_in_neither_chooses_an_id_nor_fills_the_log(
+    served: Served, lines: io.StringIO
+) -> None:
+    headers = {"X-Request-Id": "mine"}
+    async with served.http.get(f"{served.origin}/api/teams", headers=headers) as response:
+        assert (response.status, "X-Request-Id" in response.headers) == (401, False)
+    assert lines.getvalue() == ""
+
+
+async def test_a_server_without_a_terminal_logs_json_with_the_ids_of_the_work(
+    tmp_path: Path,
+) -> None:
+    token = "a-token-of-32-characters-for-test"
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": token})
+    async with agiraph.start("up") as process:
+        await process.says("Sign in once")
+        origin = process.seen.split("is up at ")[1].split()[0]
+        headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "mine-1"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            async with http.post(f"{origin}/api/teams", json={"goal": "Try"}) as response:
+                team = await response.json()
+            await process.says('"at work"')
+        process.signal(signal.SIGTERM)
+        ended = await process.ends()
+    records = [orjson.loads(line) for line in ended.out.splitlines() if line.startswith("{")]
+    asked = next(record for record in records if record["message"] == "request")
+    worked = next(record for record in records if record["message"] == "at work")
+    assert (ended.code, asked["request"], asked["status"]) == (0, "mine-1", 201)
+    assert (worked["team"], worked["agent"]) == (team["id"], team["coordinator_id"])
+    assert worked["node"].startswith("node_")
+    assert worked["thread"].startswith("t_")
+    assert token not in ended.out
