@@ -112,7 +112,8 @@ async def test_a_wrong_call_runs_nothing(
 ) -> None:
     _, told = await made(world, call("bash", **arguments))
 
-    assert told == [refused(f"bash: {fault}. It takes: command, timeout (optional), network (optional).")]
+    usage = "It takes: command, timeout (optional), network (optional)."
+    assert told == [refused(f"bash: {fault}. {usage}")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

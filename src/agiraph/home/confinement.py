@@ -10,7 +10,7 @@ Run as a script inside the command's own process tree:
     python -I -S confinement.py SCRATCH NODES HOME COMMAND
 """
 
-# ruff: noqa: PTH103, PTH123 - pathlib and contextlib take too long to import
+# ruff: noqa: PTH - pathlib takes too long to import
 
 import ctypes
 import fcntl
@@ -25,9 +25,14 @@ RDONLY = 0x1
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
 CAPABILITIES = 64
+KEPT = (0, 1, 3, 4)
+"""Of a superuser's: chown, dac_override, fowner, fsetid. Where nothing else can be written they let
+it handle its own files as it is used to, and no more."""
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""All that a command needs of /dev; a disk can be written to, however it is mounted."""
 FAILED = 125
 """The exit code when the command was not run at all."""
-FLEETING = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+FLEETING = ("/tmp", "/var/tmp", "/run")
 """Emptied, and writable: for what programs need for a moment. Others listen in some of them."""
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -107,7 +112,6 @@ def freeze(mount: int, path: bytes, flags: int) -> None:
 
 
 def place(mount: int, path: str) -> None:
-    os.makedirs(path, exist_ok=True)
     target = (ctypes.c_int(AT_FDCWD), os.fsencode(path), ctypes.c_uint(0x4))
     call(MOVE_MOUNT, "move_mount", ctypes.c_int(mount), b"", *target)
 
@@ -122,26 +126,36 @@ def arrange(scratch: str, nodes: str, home: str) -> None:
     """The file system as the command is to see it."""
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
     own, others = clone(scratch), clone(nodes)
+    devices = {path: clone(path) for name in DEVICES if os.path.exists(path := f"/dev/{name}")}
     freeze(others, b"", AT_EMPTY_PATH)
     freeze(AT_FDCWD, b"/", AT_RECURSIVE)
     for path in FLEETING:
-        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+        if os.path.isdir(path) and not os.path.islink(path):
             empty(path)
-    if os.path.isdir(home):  # noqa: PTH112 - unless it was in one of those
+    if os.path.isdir(home):  # unless it was in one of those
         empty(home)
+    os.makedirs(nodes, exist_ok=True)
     place(others, nodes)
     place(own, scratch)
+    empty("/dev")
+    for path, device in devices.items():
+        os.close(os.open(path, os.O_CREAT, 0o666))
+        place(device, path)
+    os.mkdir("/dev/shm")
+    os.symlink("/proc/self/fd", "/dev/fd")
     os.chdir(scratch)
 
 
 def give_up_power() -> None:
-    """Nothing that is run from here on can be more than its user."""
+    """Nothing that is run from here on can undo any of it."""
+    kept = KEPT if os.geteuid() == 0 else ()
     for capability in range(CAPABILITIES):
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if capability not in kept:
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     with open("/proc/self/status") as status:
-        bounds = [line.split()[1] for line in status if line.startswith("CapBnd:")]
-    if any(int(bound, 16) for bound in bounds):
+        [bounds] = [line.split()[1] for line in status if line.startswith("CapBnd:")]
+    if int(bounds, 16) & ~sum(1 << capability for capability in kept):
         raise OSError("capabilities cannot be given up")
 
 

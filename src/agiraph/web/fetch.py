@@ -12,6 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from agiraph.domain.errors import Refused
+from agiraph.faultpoints import fault
 from agiraph.web.addresses import Gate, Target
 
 AGENT = "agiraph"
@@ -68,7 +69,10 @@ class Fetcher:
     async def fetch(self, text: str) -> Fetched:
         try:
             async with asyncio.timeout(self.limits.seconds):
-                return await self._follow(text)
+                fault("fx:before:fetch")
+                fetched = await self._follow(text)
+                fault("fx:after:fetch")
+                return fetched
         except TimeoutError:
             raise Refused(
                 f"{text[:200]} did not answer within {self.limits.seconds:.0f} seconds. Try "
