@@ -20,6 +20,7 @@ from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.ticker import Callback, Ticker
+from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.watchdog import watch
 from agiraph.store.database import Store
 from agiraph.store.sqlite import SqliteStore
@@ -88,6 +89,7 @@ class Runtime:
         reply_model: str = "",
         web: Web | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
+        tracing: Tracing | None = None,
     ) -> "Runtime":
         clock = clock or SystemClock()
         home = Home.open(home_path)
@@ -113,6 +115,7 @@ class Runtime:
             reply_model=reply_model,
             web=web or Web(),
             on_delta=on_delta,
+            tracing=tracing,
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
         engine = make_engine(database_url, store, clock, dispatcher)

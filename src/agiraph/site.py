@@ -17,6 +17,7 @@ from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
 from agiraph.domain.chat import Words
+from agiraph.runtime import tracing as traces
 from agiraph.services import access
 from agiraph.tools.context import RunContext
 
@@ -146,6 +147,7 @@ async def _told(
 
 @contextlib.asynccontextmanager
 async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]:
+    tracing = traces.opened(settings.traces, hidden.environment())
     runtime = await Runtime.open(
         settings.home,
         database_url=settings.database_url,
@@ -156,12 +158,15 @@ async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]
         reply_model=settings.reply_model,
         web=settings.web,
         on_delta=heard,
+        tracing=tracing,
     )
     try:
         async with _spoken(settings, runtime, heard):
             yield runtime
     finally:
         await runtime.close()
+        if tracing is not None:
+            await tracing.close()
 
 
 @contextlib.asynccontextmanager
@@ -207,11 +212,15 @@ def _stamp(path: Path) -> tuple[int, int]:
     return (found.st_mtime_ns, found.st_ino)
 
 
-async def until_asked_to_stop() -> None:
-    """Return on SIGTERM or SIGINT; a second one ends the process at once."""
+def asked_to_stop() -> asyncio.Event:
+    """Set on SIGTERM or SIGINT, from now on; a second one ends the process at once."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop() -> None:
+        asked.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
-    await asked.wait()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.remove_signal_handler(number)
+        loop.add_signal_handler(number, stop)
+    return asked

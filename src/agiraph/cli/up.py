@@ -14,9 +14,10 @@ from agiraph.hidden import environment
 async def up() -> None:
     """Run everything in one process: API, web UI and background work. Ctrl-C ends it."""
     settings = _ready(config.load(environment()))
+    asked = site.asked_to_stop()  # whenever that is, even before all is ready
     async with site.serve(settings, works=True) as opened:
         await _greet(settings, opened)
-        await site.until_asked_to_stop()
+        await asked.wait()
         click.echo("Stopping; what is under way goes on at the next start.")
 
 
@@ -25,9 +26,10 @@ async def up() -> None:
 async def serve() -> None:
     """Run the API and web UI alone; `agiraph work` does the work, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
+    asked = site.asked_to_stop()  # whenever that is, even before all is ready
     async with site.serve(settings, works=False) as opened:
         await _greet(settings, opened)
-        await site.until_asked_to_stop()
+        await asked.wait()
 
 
 @click.command()
@@ -35,9 +37,10 @@ async def serve() -> None:
 async def work() -> None:
     """Do background work alone: as many of these as you like, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
+    asked = site.asked_to_stop()  # whenever that is, even before all is ready
     async with site.work(settings):
         click.echo("At work. Ctrl-C ends this process; another takes over what it does.")
-        await site.until_asked_to_stop()
+        await asked.wait()
 
 
 def _ready(settings: Settings) -> Settings:

@@ -24,6 +24,7 @@ from agiraph.runtime.command_line import Bridge, Command
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, assignment, known, system_prompt
+from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services import board, journal
 from agiraph.services.spending import Envelope, envelopes
 from agiraph.store import messages, threads, waits
@@ -84,6 +85,7 @@ class Executor:
     """Who answers people; empty: each agent's own model."""
     web: Web = field(default_factory=Web)
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
+    tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder is laid out, with the goal that stands in it."""
 
@@ -93,6 +95,14 @@ class Executor:
 
     async def run(self, lease: Lease) -> Outcome:
         seat = await self.store.write(_seat, lease)
+        if self.tracing is None:
+            return await self._run(lease, seat)
+        with self.tracing.run(seat.agent, seat.node, lease) as span:
+            outcome = await self._run(lease, seat)
+            self.tracing.ended(span, outcome)
+            return outcome
+
+    async def _run(self, lease: Lease, seat: _Seat) -> Outcome:
         match seat.node.lane:
             case "work":
                 return await self._work(lease, seat)
@@ -136,12 +146,20 @@ class Executor:
 
     def _loop(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Loop:
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
+        model = self.models.resolve(ctx.agent.model, patient=patient)
+        caller = Caller(tools=tools, budget=budget, permission=permission)
+        if (tracing := self.tracing) is not None:
+            thread_id = ctx.lease.thread_id
+            model = TracedModel(model=model, tracing=tracing, thread_id=thread_id)
+            caller = TracedCaller(
+                tools=tools, budget=budget, permission=permission, tracing=tracing
+            )
         return Loop(
-            model=self.models.resolve(ctx.agent.model, patient=patient),
+            model=model,
             budget=budget,
             breaker=Breaker(tools),
             compaction=Compaction(self.models.window(ctx.agent.model)),
-            caller=Caller(tools=tools, budget=budget, permission=permission),
+            caller=caller,
             specs=tuple(tool.spec for tool in tools.values()),
             on_delta=self.on_delta,
         )

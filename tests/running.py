@@ -1,0 +1,63 @@
+"""Running: `agiraph up` in a process of its own, and a client that talks to it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+
+from agiraph.testing import ModelServer
+from tests.cli.shell import Process, Shell
+
+TOKEN = "a-token-of-32-characters-for-test"
+
+
+class Up:
+    """`agiraph up`, with a client."""
+
+    def __init__(self, process: Process, http: aiohttp.ClientSession) -> None:
+        self.process = process
+        self.http = http
+        found = re.search(r"is up at (http://\S+)", process.seen)
+        assert found is not None
+        self.origin = found[1]
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        async with self.http.request(method, f"{self.origin}/api{path}", json=body) as response:
+            assert response.status < 300, await response.text()
+            return await response.json()
+
+    async def until(self, team: str, type: str) -> None:
+        """Wait until this has happened in the team."""
+        async with (
+            asyncio.timeout(60),
+            self.http.ws_connect(f"{self.origin}/api/teams/{team}/events") as line,
+        ):
+            async for message in line:
+                frame = orjson.loads(message.data)
+                if frame["op"] == "event" and frame["event"]["type"] == type:
+                    return
+        raise AssertionError(f"the line ended before {type}")
+
+
+@asynccontextmanager
+async def up(agiraph: Shell) -> AsyncIterator[Up]:
+    agiraph.environment |= {"AGIRAPH_PORT": "0", "AGIRAPH_TOKEN": TOKEN}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(agiraph.start("up"))
+        await process.says("Sign in once")
+        http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
+        yield Up(process, http)
+
+
+def on(agiraph: Shell, server: ModelServer) -> Shell:
+    agiraph.environment |= {
+        "OPENAI_API_KEY": "sk-canary-canary",
+        "OPENAI_BASE_URL": server.openai_url,
+        "AGIRAPH_MODEL": "openai/test",
+    }
+    return agiraph

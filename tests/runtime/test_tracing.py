@@ -1,0 +1,171 @@
+"""Traces: runs, model calls and tool calls as spans of the GenAI conventions; nothing when off."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from agiraph.app import Runtime
+from agiraph.domain.errors import Misconfigured, ModelError
+from agiraph.domain.time import SystemClock
+from agiraph.providers.base import Model
+from agiraph.providers.registry import Keys
+from agiraph.runtime import tracing
+from agiraph.runtime.tracing import Tracing
+from agiraph.services import teams
+from agiraph.testing import call, says
+from agiraph.testing.scripted import Line, ScriptedModel
+from tests.cli.shell import Shell
+from tests.running import up
+
+
+async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
+    """The spans of one team's work, in the order they ended."""
+    exporter = InMemorySpanExporter()
+    watching = Tracing(exporter)
+    model: Model = ScriptedModel("scripted/ada", list(lines))
+    runtime = await Runtime.open(
+        home,
+        database_url=f"sqlite:///{home / 'agiraph.db'}",
+        keys=Keys(),
+        clock=SystemClock(),
+        own_models={"scripted": lambda name: model},
+        tracing=watching,
+    )
+    await runtime.start()
+    await runtime.store.write(
+        teams.found, goal="Try it", model="scripted/ada", learns=False, heartbeat=None
+    )
+    await runtime.engine.idle()
+    await runtime.close()
+    # Read after the end: closing is what brings the last ones out.
+    kept: list[ReadableSpan] = []
+    await watching.close()
+    kept += exporter.get_finished_spans()
+    return tuple(kept)
+
+
+def told(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def test_a_run_its_model_calls_and_its_tool_calls_are_spans_below_each_other(
+    tmp_path: Path,
+) -> None:
+    secret = "words of the model that stay where they are"
+    first, tool, second, finish, run = await traced(
+        tmp_path / "home",
+        says(secret, call("write_file", path="a.md", content=secret)),
+        says(call("finish", summary="It is in a.md.")),
+    )
+    assert [s.name for s in (first, tool, second, finish, run)] == [
+        "chat ada",
+        "execute_tool write_file",
+        "chat ada",
+        "execute_tool finish",
+        "invoke_agent coordinator",
+    ]
+    assert run.parent is None
+    assert {span.parent.span_id for span in (first, tool, second, finish) if span.parent} == {
+        run.context.span_id if run.context else 0
+    }
+    about = told(run)
+    ids = {name: about.pop(name) for name in list(about) if name.endswith(".id")}
+    assert about == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "coordinator",
+        "gen_ai.request.model": "scripted/ada",
+        "gen_ai.provider.name": "scripted",
+        "agiraph.lane": "work",
+        "agiraph.outcome": "finished",
+    }
+    assert {name: value.partition("_")[0] for name, value in ids.items()} == {
+        "gen_ai.agent.id": "agent",
+        "gen_ai.conversation.id": "t",
+        "agiraph.team.id": "team",
+        "agiraph.node.id": "node",
+    }
+    assert first.kind.name == "CLIENT"
+    assert told(first) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "ada",
+        "gen_ai.output.type": "text",
+        "gen_ai.conversation.id": ids["gen_ai.conversation.id"],
+        "gen_ai.response.model": "ada",
+        "gen_ai.response.finish_reasons": ("tool_calls",),
+        "gen_ai.usage.input_tokens": told(first)["gen_ai.usage.input_tokens"],
+        "gen_ai.usage.output_tokens": told(first)["gen_ai.usage.output_tokens"],
+        "gen_ai.usage.cache_read.input_tokens": 0,
+        "agiraph.usage.usd": told(first)["agiraph.usage.usd"],
+    }
+    assert told(first)["gen_ai.usage.input_tokens"] > 0
+    assert told(tool)["gen_ai.tool.name"] == "write_file"
+    assert secret not in "".join(span.to_json() for span in (first, tool, second, finish, run))
+
+
+async def test_an_error_is_told_by_its_kind_and_not_by_its_words(tmp_path: Path) -> None:
+    spans = await traced(tmp_path / "home", ModelError("the key sk-1 was not taken"))
+    chat, run = spans
+    assert told(chat)["error.type"] == "ModelError"
+    assert (chat.status.status_code.name, list(chat.events)) == ("ERROR", [])
+    assert told(run)["error.type"] == "ModelError"
+    assert "sk-1" not in "".join(span.to_json() for span in spans)
+
+
+def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None:
+    assert tracing.opened("", {}) is None
+    look = (
+        "import sys; import agiraph.site; "
+        "print([name for name in sys.modules if name.startswith('opentelemetry.sdk')])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(Misconfigured, match=r"pip install 'agiraph\[otel\]'"):
+        tracing.opened("otlp", {})
+
+
+async def test_spans_go_to_the_collector_the_environment_names_with_its_headers(
+    tmp_path: Path,
+) -> None:
+    got: list[tuple[str, str | None, bool]] = []
+
+    async def collect(request: web.Request) -> web.Response:
+        body = await request.read()
+        got.append((request.path, request.headers.get("x-team"), b"invoke_agent" in body))
+        return web.Response(content_type="application/x-protobuf")
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", collect)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    agiraph = Shell(
+        tmp_path / "home",
+        {
+            "AGIRAPH_TRACES": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+            "OTEL_EXPORTER_OTLP_HEADERS": "x-team=canary%20bird",
+        },
+    )
+    try:
+        async with up(agiraph) as running:
+            team = await running.ask("POST", "/teams", {"goal": "Try", "learns": False})
+            await running.until(team["id"], "node.completed")
+            running.process.signal(signal.SIGTERM)
+            assert (await running.process.ends()).code == 0
+        assert set(got) == {("/v1/traces", "canary bird", True)}
+    finally:
+        await runner.cleanup()
