@@ -2,15 +2,16 @@
 
 It is for work that has read what strangers wrote. The command gets a network of its own with
 nothing in it but itself, sees the file system read-only, a home with nothing in it but the nodes of
-its team, and may write to its scratch folder and to a /tmp that is gone with it. Without any
-capability it cannot undo that. Where the kernel does not allow all of it, the command does not run.
+its team, and may write to its scratch folder and to a /tmp that is gone with it. It is left no power
+to undo that. Where the kernel does not allow all of it, the command does not run.
 
 Run as a script inside the command's own process tree:
 
     python -I -S confinement.py SCRATCH NODES HOME COMMAND
 """
 
-# ruff: noqa: PTH - pathlib takes too long to import
+# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH123, PTH211
+# pathlib takes too long to import.
 
 import ctypes
 import fcntl

@@ -26,7 +26,7 @@ FINDABLE = 120_000
 """Characters of a page that can be found again by their words."""
 
 
-def fenced(ctx: RunContext, text: str, source: str) -> str:
+def framed(ctx: RunContext, text: str, source: str) -> str:
     """Words of strangers between two marks that they could not know.
 
     The marks are made of the words themselves, so that nobody can put them among the words, and the
@@ -59,7 +59,7 @@ async def web_search(
     if not found:
         return Done("Nothing was found. Try fewer or other words.")
     listed = "\n\n".join(_line(number, hit) for number, hit in enumerate(found, start=1))
-    return Done(fenced(ctx, listed, taint.SEARCH), tainted_by=taint.SEARCH)
+    return Done(framed(ctx, listed, taint.SEARCH), tainted_by=taint.SEARCH)
 
 
 def _line(number: int, hit: Hit) -> str:
@@ -84,7 +84,7 @@ async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -
     about += [f"Changed: {page.modified}"] if page.modified else []
     body = "\n".join(line for line in about if line) + f"\n\n{page.text[:SHOWN]}"
     source = taint.by_page(page.url)
-    return Done(fenced(ctx, body, source) + _rest(page, path), tainted_by=source)
+    return Done(framed(ctx, body, source) + _rest(page, path), tainted_by=source)
 
 
 def _rest(page: Page, path: str) -> str:
