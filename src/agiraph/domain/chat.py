@@ -1,11 +1,12 @@
 """Chat: a thread of turns, the checkpoint from which work goes on after anything."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.nouns import noun
 from agiraph.domain.work import Usage
 
 Role = Literal["system", "user", "assistant", "tool", "intent"]
@@ -21,7 +22,7 @@ THINKING = "thinking"
 ThreadKind = Literal["work", "reply"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class ToolSpec:
     """A tool as a model sees it: the schema goes to the API, the guidance into the prompt."""
 
@@ -31,7 +32,7 @@ class ToolSpec:
     guidance: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class ToolCall:
     id: str
     name: str
@@ -40,7 +41,7 @@ class ToolCall:
     """What the model wrote instead of a JSON object, if it did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Attachment:
     """A picture or a file that goes with a turn; its bytes inline, never a link to fetch."""
 
@@ -50,7 +51,7 @@ class Attachment:
     """Base64."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Thread:
     """One agent on one node (or one reply). Closed when done, never destroyed."""
 
@@ -67,7 +68,7 @@ class Thread:
     closed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Turn:
     """One entry of a thread; written before the next thing starts, never changed."""
 
@@ -87,7 +88,7 @@ class Turn:
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Lease:
     """The right to write to one thread, as long as nobody claims it again."""
 

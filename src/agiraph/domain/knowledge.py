@@ -1,16 +1,16 @@
 """Knowledge: memories are for talking to a person, insights are for doing work."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.nouns import noun
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
 KnowledgeStatus = Literal["active", "held", "superseded", "removed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Memory:
     """What an agent knows of the person it talks to. Appears in reply prompts only."""
 
@@ -25,7 +25,7 @@ class Memory:
     superseded_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Insight:
     """What an agent learned for its profession. Appears in work prompts only."""
 

@@ -1,10 +1,11 @@
 """Triggers: why an agent wakes without being spoken to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, TeamId, TriggerId
+from agiraph.domain.nouns import noun
 
 TriggerType = Literal[
     "scheduled", "delayed", "at_time", "heartbeat", "on_event", "on_idle", "webhook"
@@ -13,7 +14,7 @@ TriggerStatus = Literal["active", "paused", "expired", "cancelled"]
 ActionType = Literal["wake_agent", "run_node", "send_message", "run_callback"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Trigger:
     id: TriggerId
     team_id: TeamId
