@@ -106,6 +106,9 @@ class Transcript:
         self.turns: list[Turn] = []
         self.wire: dict[str, Any] = {}
         """What a wire keeps of the turns it has already encoded; a turn never changes."""
+        self._replies: list[Turn] = []
+        self._tried = 0
+        """How many of the replies came before the newest try."""
         self._answered: set[str] = set()
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
@@ -122,7 +125,9 @@ class Transcript:
                 self.first = len(self.turns)
                 self.wire.clear()
             self.turns.append(turn)
-            self._called.update(c.id for c in turn.calls)
+            if turn.role == "assistant":
+                self._replies.append(turn)
+                self._called.update([c.id for c in turn.calls])
             if turn.ref is None:
                 continue
             if turn.role == "tool":
@@ -131,6 +136,7 @@ class Transcript:
                 self._intents[turn.ref] = turn
             else:
                 if turn.ref.startswith(AGAIN):  # another try has its own end, and its own warning
+                    self._tried = len(self._replies)
                     ended = ("budget:", "landing")
                     self._refs = {ref for ref in self._refs if not ref.startswith(ended)}
                 self._refs.add(turn.ref)
@@ -153,7 +159,11 @@ class Transcript:
 
     @property
     def last_reply(self) -> Turn | None:
-        return next((t for t in reversed(self.turns) if t.role == "assistant"), None)
+        return self._replies[-1] if self._replies else None
+
+    def replies(self, most: int) -> list[Turn]:
+        """The replies of the newest try, newest first."""
+        return self._replies[max(self._tried, len(self._replies) - most) :][::-1]
 
     def open_calls(self) -> list[ToolCall]:
         """Calls of the last reply that have no answer yet."""
