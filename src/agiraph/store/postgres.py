@@ -99,7 +99,8 @@ class PostgresTx:
             self.run("select pg_notify(:channel, :agent)", channel=CONTROL, agent=agent_id)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
-            self.aftermath.events += events.append(self, team_id, self._emitted[team_id])
+            end = events.end(self, team_id)
+            self.aftermath.events += events.append(self, team_id, self._emitted[team_id], end=end)
 
 
 class PostgresStore:
