@@ -28,7 +28,7 @@ class ToolSpec:
 
     name: str
     description: str
-    schema: dict[str, Any]
+    schema: dict[str, Any] = field(hash=False)
     guidance: str = ""
 
 
