@@ -216,6 +216,34 @@ async def test_a_verb_that_fails_among_others_undoes_itself_alone(
 # ---- events ----------------------------------------------------------------------------------
 
 
+async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
+    team_id = (await store.write(teams.found, goal="Go", model="scripted/ada")).team.id
+    await together(
+        store,
+        lambda tx: rename(tx, team_id, "a"),
+        lambda tx: stumble(tx, team_id),
+        lambda tx: rename(tx, team_id, "b"),
+    )
+    await store.write(rename, team_id, "c")
+    story = await store.read(events.after, team_id, 0)
+    assert [event.seq for event in story] == [*range(1, len(story) + 1)]
+    assert [event.data["name"] for event in story[-3:]] == ["a", "b", "c"]
+    await store.close()
+
+
+async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -> None:
+    store, other = (SqliteStore(tmp_path / "agiraph.db", ManualClock()) for _ in range(2))
+    team_id = (await store.write(teams.found, goal="Go", model="scripted/ada")).team.id
+    for name, writer in (("a", store), ("b", other), ("c", store), ("d", other)):
+        await writer.write(rename, team_id, name)
+    story = await store.read(events.after, team_id, 0)
+    assert [event.seq for event in story] == [*range(1, len(story) + 1)]
+    assert [event.data["name"] for event in story[-4:]] == ["a", "b", "c", "d"]
+    await store.close()
+    await other.close()
+
+
 async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
     store: Store, founded: Founded, database_url: str
 ) -> None:

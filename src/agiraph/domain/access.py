@@ -1,8 +1,9 @@
 """Access: who may come in by the API, and how far."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
+
+from agiraph.domain.nouns import noun
 
 Scope = Literal["read", "talk", "operate", "admin"]
 """Each may do what those before it may: look, speak and answer, run teams, hand out passes."""
@@ -11,7 +12,7 @@ PassKind = Literal["token", "session", "link"]
 """A program's token, a browser's session, and the link that begins one, good for a single use."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Pass:
     """What lets somebody in. Of its secret only the digest is kept."""
 
@@ -26,7 +27,7 @@ class Pass:
     revoked_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Deed:
     """One line of the audit: who changed what, and what came of it."""
 

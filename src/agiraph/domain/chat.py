@@ -1,12 +1,13 @@
 """Chat: a thread of turns, the checkpoint from which work goes on after anything."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain import taint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.nouns import noun
 from agiraph.domain.work import Lane, Usage
 
 Role = Literal["system", "user", "assistant", "tool", "intent"]
@@ -20,17 +21,17 @@ THINKING = "thinking"
 """What an intent to ask the model is about; it carries what was held for the call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class ToolSpec:
     """A tool as a model sees it: the schema goes to the API, the guidance into the prompt."""
 
     name: str
     description: str
-    schema: dict[str, Any]
+    schema: dict[str, Any] = field(hash=False)
     guidance: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class ToolCall:
     id: str
     name: str
@@ -39,7 +40,7 @@ class ToolCall:
     """What the model wrote instead of a JSON object, if it did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Attachment:
     """A picture or a file that goes with a turn; its bytes inline, never a link to fetch."""
 
@@ -49,7 +50,7 @@ class Attachment:
     """Base64."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Thread:
     """One agent on one node (or one reply). Closed when done, never destroyed."""
 
@@ -72,7 +73,7 @@ class Thread:
     """Where words came from that nobody on the team vouches for, if any are in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Turn:
     """One entry of a thread; written before the next thing starts, never changed."""
 
@@ -92,7 +93,7 @@ class Turn:
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Lease:
     """The right to write to one thread, as long as nobody claims it again."""
 
@@ -110,6 +111,9 @@ class Transcript:
         self.turns: list[Turn] = []
         self.wire: dict[str, Any] = {}
         """What a wire keeps of the turns it has already encoded; a turn never changes."""
+        self._replies: list[Turn] = []
+        self._tried = 0
+        """How many of the replies came before the newest try."""
         self._answered: set[str] = set()
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
@@ -128,8 +132,11 @@ class Transcript:
                 self.first = len(self.turns)
                 self.wire.clear()
             self.turns.append(turn)
-            self.tainted_by = taint.graver(self.tainted_by, turn.extra.get(taint.MARK))
-            self._called.update(c.id for c in turn.calls)
+            if (marked := turn.extra.get(taint.MARK)) is not None:
+                self.tainted_by = taint.graver(self.tainted_by, marked)
+            if turn.role == "assistant":
+                self._replies.append(turn)
+                self._called.update([c.id for c in turn.calls])
             if turn.ref is None:
                 continue
             if turn.role == "tool":
@@ -138,6 +145,7 @@ class Transcript:
                 self._intents[turn.ref] = turn
             else:
                 if turn.ref.startswith(AGAIN):  # another try has its own end, and its own warning
+                    self._tried = len(self._replies)
                     ended = ("budget:", "landing")
                     self._refs = {ref for ref in self._refs if not ref.startswith(ended)}
                 self._refs.add(turn.ref)
@@ -160,7 +168,11 @@ class Transcript:
 
     @property
     def last_reply(self) -> Turn | None:
-        return next((t for t in reversed(self.turns) if t.role == "assistant"), None)
+        return self._replies[-1] if self._replies else None
+
+    def replies(self, most: int) -> list[Turn]:
+        """The replies of the newest try, newest first."""
+        return self._replies[max(self._tried, len(self._replies) - most) :][::-1]
 
     def open_calls(self) -> list[ToolCall]:
         """Calls of the last reply that have no answer yet."""
@@ -193,7 +205,7 @@ class Transcript:
         return self.turns[-1].seq if self.turns else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Words:
     """A piece of a reply that is still being written."""
 

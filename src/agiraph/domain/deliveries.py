@@ -1,16 +1,16 @@
 """Deliveries: a message on its way to a person through a channel, apart from what it says."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
+from agiraph.domain.nouns import noun
 
 DeliveryStatus = Literal["queued", "sending", "sent", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Delivery:
     id: str
     """Also the key by which whoever receives it knows a repetition."""
@@ -28,7 +28,7 @@ class Delivery:
     sent_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Parcel:
     """What a channel is handed: the delivery, the message, and the names around it."""
 

@@ -1,10 +1,11 @@
 """Events: what happened in a team, numbered without gaps in the order it was committed."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import TeamId
+from agiraph.domain.nouns import noun
 
 EventType = Literal[
     "team.created",
@@ -55,7 +56,7 @@ EventType = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Event:
     team_id: TeamId
     seq: int

@@ -1,11 +1,11 @@
 """Messages: everything anyone says to anyone; conversation, mailbox and inbox are views of it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import MessageId, NodeId, TeamId
+from agiraph.domain.nouns import noun
 
 MessageKind = Literal[
     "message",
@@ -36,7 +36,7 @@ INBOX: frozenset[MessageKind] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Message:
     id: MessageId
     team_id: TeamId

@@ -3,11 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from agiraph.domain.ids import TeamId
+from agiraph.domain.nouns import noun
 
 PassageKind = Literal["note", "page", "insight", "report"]
 
@@ -20,7 +20,7 @@ LONGEST = 6000
 Owner = str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Passage:
     """One section of a note, a page or a report, or one insight."""
 

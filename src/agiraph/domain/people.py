@@ -1,17 +1,18 @@
 """People: teams, the agents in them, and the roles that say what an agent may do."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.nouns import noun
 
 Mode = Literal["finite", "infinite"]
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Limits:
     """How far a team may grow by itself."""
 
@@ -26,7 +27,7 @@ class Limits:
     """Unfinished nodes of the whole team."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Team:
     """A goal, a home folder and the agents who work towards it."""
 
@@ -49,7 +50,7 @@ class Team:
     quiet_zone: str = "UTC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Rule:
     """What may be called: the first rule whose tool and pattern match decides."""
 
@@ -59,7 +60,7 @@ class Rule:
     """Compared with the call's first argument (a command, a path) by shell wildcards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Agent:
     """Someone who does one thing at a time. What it is doing now is a query, not a field."""
 
@@ -84,7 +85,7 @@ class Agent:
     retired_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Specialist:
     """Somebody who can be hired by name, as a file describes them."""
 
@@ -98,7 +99,7 @@ class Specialist:
     when_not_to_use: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Role:
     """What an agent of this kind may do; data, so that a new role is a row or a file."""
 

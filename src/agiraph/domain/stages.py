@@ -1,15 +1,15 @@
 """Stages: nodes that are waited for together, and the contract that says when that is over."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.ids import NodeId, StageId, TeamId
+from agiraph.domain.nouns import noun
 
 StageStatus = Literal["running", "met", "broken", "timed_out", "reconvened"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class StageContract:
     turns_per_node: int = 10
     timeout_seconds: float = 300
@@ -17,7 +17,7 @@ class StageContract:
     wants: Literal["all", "majority", "any"] = "all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Stage:
     id: StageId
     team_id: TeamId

@@ -1,10 +1,11 @@
 """Triggers: why an agent wakes without being spoken to, and what became of each time it should."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
+from agiraph.domain.nouns import noun
 
 TriggerType = Literal[
     "scheduled", "delayed", "at_time", "heartbeat", "on_event", "on_idle", "webhook"
@@ -26,7 +27,7 @@ AT_REST: frozenset[TriggerType] = frozenset({"heartbeat", "on_idle"})
 ONCE: frozenset[TriggerType] = frozenset({"delayed", "at_time"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Trigger:
     id: TriggerId
     team_id: TeamId
@@ -76,7 +77,7 @@ class Trigger:
     """Why it is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Firing:
     """What became of one slot; or, if nobody was there for them, of several in a row."""
 
@@ -92,7 +93,7 @@ class Firing:
     last_slot: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Call:
     """What a named callback is handed. It may be called again with the same key after a crash."""
 

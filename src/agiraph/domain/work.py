@@ -1,12 +1,13 @@
 """Work: the node, the rules for how it moves, and what it may spend."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
 
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
+from agiraph.domain.nouns import noun
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
 """Who asked for the work. Every node has exactly one reason to exist."""
@@ -90,7 +91,7 @@ class StopReason(StrEnum):
     BROKEN = "broken"  # a bug of ours, written down with its traceback
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Budget:
     """What a node may spend. None means: as its parent allows."""
 
@@ -103,7 +104,7 @@ class Budget:
     calls: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Usage:
     """What was spent. A price nobody knows is None and counts no money."""
 
@@ -126,7 +127,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class WorkNode:
     """One piece of work. An agent's queue is nothing but the nodes assigned to it."""
 

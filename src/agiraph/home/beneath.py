@@ -87,7 +87,7 @@ class Folder:
         names = split(rel)
         with self._explained(rel, kind="folder"):
             fd = self._descend(names, create=create)
-        name = "/".join((*split(self.name), *names))
+        name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
 
     def exists(self, rel: str) -> bool:

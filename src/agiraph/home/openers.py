@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from agiraph.domain.errors import OutOfScope
 
@@ -43,6 +43,7 @@ _syscall.argtypes = (
 )
 
 
+@lru_cache(4096)
 def split(path: str) -> tuple[str, ...]:
     """The names in a relative path, or `OutOfScope`; doubled slashes and `.` say nothing."""
     if "\0" in path:

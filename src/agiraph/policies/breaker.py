@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import orjson
 
@@ -37,9 +36,10 @@ class Breaker:
     """How long the thread was when repeats were last counted, and how many there were."""
 
     def notices(self, transcript: Transcript) -> list[Notice]:
-        last = next(_replies(transcript), None)
-        if last is None:
+        said = transcript.replies(1)
+        if not said:
             return []
+        [last] = said
         if not last.calls:
             ending = "finish" if "finish" in self.tools else "publish"
             return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
@@ -69,7 +69,7 @@ class Breaker:
     def _silence(self, transcript: Transcript) -> list[Turn]:
         """The newest replies without a call, newest first, up to one that had any."""
         silent: list[Turn] = []
-        for turn in islice(_replies(transcript), STOP_EMPTY):
+        for turn in transcript.replies(STOP_EMPTY):
             if turn.calls:
                 break
             silent.append(turn)
@@ -92,15 +92,15 @@ class Breaker:
         """A cheap first look, as nearly every step is a new one."""
         newest: Turn | None = None
         seen = 0
-        for turn in _newest(transcript):
-            if turn.role != "assistant" or self._polls(turn):
+        for turn in transcript.replies(LOOKED_AT):
+            if self._polls(turn):
                 continue
             if newest is None:
                 newest = turn
             elif _alike(newest, turn):
                 return True
             seen += 1
-            if seen > max(PERIODS):
+            if seen > PERIODS[-1]:
                 break
         return False
 
@@ -120,19 +120,19 @@ class Breaker:
         return steps
 
     def _polls(self, turn: Turn) -> bool:
-        return bool(turn.calls) and all(
-            (tool := self.tools.get(c.name)) and tool.polls for c in turn.calls
-        )
+        for call in turn.calls:
+            tool = self.tools.get(call.name)
+            if tool is None or not tool.polls:
+                return False
+        return bool(turn.calls)
 
     def _warned(self, transcript: Transcript) -> bool:
         return any(t.ref and t.ref.startswith("circle:") for t in _newest(transcript))
 
 
 def _alike(one: Turn, other: Turn) -> bool:
-    return len(one.calls) == len(other.calls) and all(
-        a.name == b.name and a.arguments == b.arguments
-        for a, b in zip(one.calls, other.calls, strict=True)
-    )
+    made = [(call.name, call.arguments) for call in one.calls]
+    return made == [(call.name, call.arguments) for call in other.calls]
 
 
 def _said(turn: Turn) -> Finished:
@@ -149,10 +149,6 @@ def _newest(transcript: Transcript) -> Iterator[Turn]:
         replies += turn.role == "assistant"
         if replies == LOOKED_AT:
             return
-
-
-def _replies(transcript: Transcript) -> Iterator[Turn]:
-    return (turn for turn in _newest(transcript) if turn.role == "assistant")
 
 
 def _run_length(steps: Sequence[bytes], period: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agiraph.domain.work import Budget, StopReason
 from agiraph.services import research
@@ -13,8 +14,7 @@ REPLY_TOKENS = 4096
 """What a reply is assumed to take before it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Meter:
+class _Meter(NamedTuple):
     what: str
     used: float
     limit: float

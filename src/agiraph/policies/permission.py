@@ -34,6 +34,8 @@ class PermissionPolicy:
     """
 
     def matching(self, ctx: RunContext, call: ToolCall) -> Rule | None:
+        if not ctx.team.permissions:
+            return None
         spellings = _spellings(ctx, call)
         for rule in ctx.team.permissions:
             if fnmatchcase(call.name, rule.tool) and any(

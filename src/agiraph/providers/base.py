@@ -1,17 +1,18 @@
 """Models: what the loop asks of one, whoever serves it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
+from agiraph.domain.nouns import noun
 from agiraph.domain.work import Usage
 
 OnDelta = Callable[[str], None]
 """Told the words of a reply as they come. For watching only: they are written down whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Request:
     transcript: Transcript
     tools: tuple[ToolSpec, ...] = ()
@@ -23,7 +24,7 @@ class Request:
     """The JSON schema the reply's text must meet, for a structured answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Reply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

@@ -24,10 +24,12 @@ class Catalogue:
         self._own: dict[str, Maker] = {}
         self._circuits: dict[str, Circuit] = {}
         self._made: dict[tuple[str, bool], Model] = {}
+        self._priced: dict[str, list[str]] = {}
 
     def add(self, provider: str, maker: Maker) -> None:
         """Serve `provider/…` by a model of your own, taken as it is."""
         self._own[provider] = maker
+        self._priced.clear()
 
     def resolve(self, names: str, *, patient: bool = True) -> Model:
         """The model or chain of that name, or `Misconfigured` with what to write instead.
@@ -50,14 +52,16 @@ class Catalogue:
         return max(self.prices.price_of_input(name, tokens) for name in self._sold(names))
 
     def _sold(self, names: str) -> list[str]:
-        """Those of the names that a price list may know; an own model is called `own`."""
-        chain = split(names)
-        free = {*self._own, "demo"}
-        providers = [name.removeprefix("text/").partition("/")[0] for name in chain]
-        return [
-            "own" if provider in free else name
-            for name, provider in zip(chain, providers, strict=True)
-        ]
+        """The chain as a price list may know it; an own model is called `own`."""
+        if names not in self._priced:
+            chain = split(names)
+            free = {*self._own, "demo"}
+            providers = [name.removeprefix("text/").partition("/")[0] for name in chain]
+            self._priced[names] = [
+                "own" if provider in free else name
+                for name, provider in zip(chain, providers, strict=True)
+            ]
+        return self._priced[names]
 
     async def close(self) -> None:
         await self.registry.close()

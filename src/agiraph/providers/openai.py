@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, cast
 
 import orjson
@@ -100,7 +101,9 @@ def encode(
     return (opening, written.extend(request.transcript), ending(settings))
 
 
+@lru_cache(64)
 def _opening(model: str, tools: tuple[ToolSpec, ...]) -> bytes:
+    """What comes before the messages, once for all agents who have the same tools."""
     settings: Part = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     if tools:
         settings["tools"] = [_tool(t) for t in tools]

@@ -88,6 +88,10 @@ class Executor:
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder is laid out, with the goal that stands in it."""
+    toolsets: dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]] = field(
+        default_factory=dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]], repr=False
+    )
+    """The tools of each role, or of a choice of names: the same objects for all who have them."""
 
     @property
     def _known_tools(self) -> frozenset[str]:
@@ -167,10 +171,13 @@ class Executor:
     def _tools(self, seat: _Seat) -> Mapping[str, Tool]:
         if seat.node.parent_id is not None and seat.node.budget.turns == 1:
             return {}  # a single inference
-        tools = dict(tools_for(seat.agent, self.extra_tools))
-        if (assign := tools.get("assign_task")) is not None:
-            tools["assign_task"] = described(assign, self.specialists, self._known_tools)
-        return tools
+        key = (seat.agent.role, seat.agent.tools)
+        if key not in self.toolsets:
+            tools = dict(tools_for(seat.agent, self.extra_tools))
+            if (assign := tools.get("assign_task")) is not None:
+                tools["assign_task"] = described(assign, self.specialists, self._known_tools)
+            self.toolsets[key] = tools
+        return self.toolsets[key]
 
     async def _lay_out(self, seat: _Seat) -> TeamFolder:
         """The folders that an agent works in."""

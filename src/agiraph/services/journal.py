@@ -8,6 +8,7 @@ from typing import Any
 from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
+from agiraph.domain.nouns import noun
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services import (
@@ -40,7 +41,7 @@ class Notice:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@noun
 class Hold:
     """What the next model call may cost at most."""
 

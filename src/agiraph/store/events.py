@@ -25,8 +25,13 @@ def _base(tx: Tx, team_id: TeamId) -> int:
 
 def head(tx: Tx, team_id: TeamId) -> int:
     """The number of the newest event."""
+    return end(tx, team_id) & _MOST
+
+
+def end(tx: Tx, team_id: TeamId) -> int:
+    """The place of a team's newest event, or the one before its first."""
     row = tx.one(_END, id=team_id)
-    return 0 if row is None else (row[1] or 0) & _MOST
+    return 0 if row is None else row[1] or row[0] << _BITS
 
 
 def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
@@ -39,15 +44,16 @@ def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
     return {row[0]: (row[1] or 0) & _MOST for row in rows}
 
 
-def append(tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]]) -> list[Event]:
+def append(
+    tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]], *, end: int
+) -> list[Event]:
     """Number these events of one team and write them down. The caller holds the team's row."""
-    row = tx.one(_END, id=team_id)
-    assert row is not None
-    base, seq = row[0] << _BITS, (row[1] or 0) & _MOST
+    assert end, "there is no such team"
+    at = to_micros(tx.now)
     written: list[Event] = []
-    for type, data in said:
-        seq += 1
-        tx.run(_INSERT, place=base + seq, type=type, at=to_micros(tx.now), data=to_json(data))
+    for place, (type, data) in enumerate(said, end + 1):
+        tx.run(_INSERT, place=place, type=type, at=at, data=to_json(data))
+        seq = place & _MOST
         written.append(Event(team_id=team_id, seq=seq, type=type, at=tx.now, data=data))
     return written
 

@@ -105,7 +105,8 @@ class PostgresTx:
             self.run("select pg_notify(:channel, :queue)", channel=CONTROL, queue=queue.key)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
-            written = events.append(self, team_id, self._emitted[team_id])
+            end = events.end(self, team_id)
+            written = events.append(self, team_id, self._emitted[team_id], end=end)
             self.aftermath.events += written
             note = f"{team_id} {written[-1].seq}"
             self.run("select pg_notify(:channel, :note)", channel=EVENTS, note=note)

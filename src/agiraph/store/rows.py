@@ -91,7 +91,7 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return _same, _same
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return str, hint
-    return to_json, TypeAdapter[Any](cast(Any, hint)).validate_json
+    return to_json, TypeAdapter[Any](cast(Any, hint)).validator.validate_json
 
 
 class Table(Generic[T]):
@@ -105,7 +105,8 @@ class Table(Generic[T]):
         self.fields = [f.name for f in fields(noun)]  # pyright: ignore[reportArgumentType]
         codecs = {field: _codec(hints[field]) for field in self.fields}
         self._encode = {field: codec[0] for field, codec in codecs.items()}
-        self._decode = [codecs[field][1] for field in self.fields]
+        decoders = [codecs[field][1] for field in self.fields]
+        self._decode = [(place, d) for place, d in enumerate(decoders) if d is not _same]
         self.columns = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
         self._insert = f"insert into {name} ({self.columns}) values ({marks})"
@@ -116,9 +117,11 @@ class Table(Generic[T]):
         return thing
 
     def load(self, row: Sequence[Any]) -> T:
-        values = zip(self.fields, self._decode, row, strict=True)
+        values = [*row]
         try:
-            return self.noun(**{name: decode(value) for name, decode, value in values})
+            for place, decode in self._decode:
+                values[place] = decode(values[place])
+            return self.noun(**dict(zip(self.fields, values, strict=True)))
         except (ValueError, TypeError, OverflowError) as error:
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 

@@ -98,8 +98,11 @@ def _damaged(path: Path, what: str) -> StoreDamaged:
 class SqliteTx:
     dialect: Dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, now: datetime, ends: dict[TeamId, int] | None = None
+    ) -> None:
         self.now = now
+        self._ends = {} if ends is None else ends
         self.aftermath = Aftermath()
         self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
         self._execute = connection.execute
@@ -131,7 +134,9 @@ class SqliteTx:
     def number(self) -> None:
         """Give the emitted events their numbers; the last thing a transaction does."""
         for team_id, said in self._emitted.items():
-            self.aftermath.events += events.append(self, team_id, said)
+            end = self._ends.get(team_id) or events.end(self, team_id)
+            self.aftermath.events += events.append(self, team_id, said, end=end)
+            self._ends[team_id] = end + len(said)
 
 
 @dataclass(slots=True)
@@ -163,6 +168,9 @@ class SqliteStore:
         self._open_readers: list[sqlite3.Connection] = []
         self._waiting: deque[_Job] = deque()
         self._group: list[_Job] = []
+        self._ends: dict[TeamId, int] = {}
+        """Where each team's events end, as long as nobody else has written."""
+        self._version = 0
         self._busy = False
         self._commit_seconds = 0.0
         self._rested = asyncio.Event()
@@ -297,6 +305,7 @@ class SqliteStore:
         """
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
         try:
+            self._heed_others()
             while self._waiting and len(self._group) < GROUP:
                 if self._group and (self._group[0].alone or self._waiting[0].alone):
                     break
@@ -312,8 +321,16 @@ class SqliteStore:
         self._chores.put(self._commit)
         return None
 
+    def _heed_others(self) -> None:
+        """Forget what another program may have changed since."""
+        [version] = self._connection.execute("pragma data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._ends.clear()
+
     def _undo(self) -> None:
         self._connection.execute("rollback")
+        self._ends.clear()
         if len(self._group) == 1:
             return self._acknowledge()
         for job in reversed(self._group):
@@ -338,6 +355,7 @@ class SqliteStore:
         """The disk or a lock: nobody in this group gets through."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
+        self._ends.clear()
         if not self._group:
             self._group.append(self._waiting.popleft())
         for job in self._group:
@@ -346,7 +364,7 @@ class SqliteStore:
 
     def _perform(self, job: _Job) -> None:
         fault(f"db:before:{job.name}")
-        tx = SqliteTx(self._connection, self.clock.now())
+        tx = SqliteTx(self._connection, self.clock.now(), self._ends)
         job.error = None
         try:
             job.result = job.verb(tx, *job.args, **job.kwargs)

@@ -58,7 +58,7 @@ class Tool:
             given = self.arguments.model_validate(call.arguments)
         except ValidationError as error:
             raise Refused(f"{self.name}: {_faults(error)}. {self._usage()}") from error
-        return {name: getattr(given, name) for name in type(given).model_fields}
+        return {**vars(given)}
 
     def _usage(self) -> str:
         shown = [

@@ -29,7 +29,8 @@ class Tally:
         if turn.role == "assistant":
             self.turns += 1
             self.usage = self.usage + turn.usage
-            self.calls.update(call.name for call in turn.calls)
+            for call in turn.calls:
+                self.calls[call.name] += 1
 
 
 @dataclass(slots=True, kw_only=True)
