@@ -72,10 +72,11 @@ def _described(app: FastAPI) -> dict[str, Any]:
 
 
 def _methods(path: str) -> list[str]:
-    """What may be done at a path, by any of the routers."""
+    """What may be done at a path, by any router; a path of its own goes before a pattern."""
     own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
     at = path.removeprefix("/api")
-    return sorted({m for route in own if route.path_regex.match(at) for m in route.methods})
+    found = [r for r in own if r.path == at] or [r for r in own if r.path_regex.match(at)]
+    return sorted({method for route in found for method in route.methods or ()})
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -20,6 +20,17 @@ from agiraph.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long things may take on an open line, in seconds."""
+
+    ping: float = 15.0
+    look: float = 5.0
+    """Between two looks at whether a client's pass still holds."""
+    send: float = 10.0
+    """For a client to take one frame."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """What the routes work with. They write rows; what runs notices."""
 
@@ -33,6 +44,7 @@ class Api:
     check_model: Callable[[str], object] = lambda name: None
     """Raises what is wrong with a model's name, if anything is."""
     build: str = "dev"
+    pace: Pace = Pace()
 
 
 def _api(connection: HTTPConnection) -> Api:

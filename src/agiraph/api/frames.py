@@ -96,7 +96,7 @@ class Subscribe(_Frame):
     )
 
     op: Literal["subscribe"]
-    cursors: dict[str, int] = Field(
+    cursors: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict[str, int], description="The last number you have, by team."
     )
 

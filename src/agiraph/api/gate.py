@@ -7,6 +7,7 @@ no other page can send.
 
 import contextlib
 import hmac
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,8 +30,19 @@ BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
 """What anybody who reaches this server may ask; a hook has a secret of its own."""
 _SAFE = frozenset({"GET", "HEAD"})
-_TALK = ("/send", "/answer", "/read", "/broadcast", "/research", "/rate")
+_TALK = re.compile(
+    r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
+    r"|inbox/[^/]+/(read|answer|rate))"
+)
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup")
+_SINGLE = frozenset(
+    {
+        *("host", "authorization", "cookie", "origin", "sec-fetch-site", "sec-fetch-mode"),
+        *("content-length", "transfer-encoding", "content-type", "content-encoding"),
+        "idempotency-key",
+    }
+)
+"""Headers of which two would let the gate judge by one and a route act by the other."""
 _UNAUTHORIZED = 4401
 _FORBIDDEN = 4403
 
@@ -77,6 +89,8 @@ class Door:
     hosts: frozenset[str]
     """Host headers that name this server, port included."""
     origins: frozenset[str] = frozenset()
+    is_secure: bool = False
+    """Whether clients come by https only: then so does the cookie."""
     rate: float = 200.0
     burst: float = 1000.0
     buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
@@ -119,13 +133,15 @@ class Gate:
 
         async def noted(message: Message) -> None:
             nonlocal status
+            if size > BODY_LIMIT:
+                return  # whatever the routes make of it, the answer is given below
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
-        try:
+        with contextlib.suppress(_TooLarge):
             await self._app(scope, counted, noted)
-        except _TooLarge:
+        if size > BODY_LIMIT:
             await _refuse(scope, receive, send, _too_large())
             status = 413
         caller: Caller | None = scope["state"].get("caller")
@@ -148,10 +164,8 @@ class Gate:
         if not scope["path"].startswith("/api/") or scope["path"].startswith(OPEN):
             if scope["type"] == "websocket":
                 return Refusal(403, "Nothing here", "There is no WebSocket at this path.")
-            return None
-        if refusal := _unreadable(scope, headers):
-            return refusal
-        return await self._identify(scope, headers)
+            return _oversized(scope, headers)
+        return _unreadable(scope, headers) or await self._identify(scope, headers)
 
     def _elsewhere(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         """Whether a page of another site sent this."""
@@ -170,7 +184,9 @@ class Gate:
         return self._door.origins | own
 
     async def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-        secret = _bearer(headers) or _from_subprotocol(scope) or _from_cookie(headers)
+        secret = _from_subprotocol(scope) or _from_cookie(headers)
+        if "authorization" in headers:
+            secret = _bearer(headers)  # whoever says who they are is nobody else besides
         challenge = {"WWW-Authenticate": "Bearer"}
         if not secret:
             detail = "Send `Authorization: Bearer TOKEN`; the token stands in the home's `token`."
@@ -204,7 +220,7 @@ def wanted_scope(method: str, path: str) -> rights.Scope:
         return "admin"
     if method in _SAFE:
         return "read"
-    return "talk" if path.endswith(_TALK) else "operate"
+    return "talk" if _TALK.fullmatch(f"{method} {path}") else "operate"
 
 
 def _headers(scope: Scope) -> dict[str, str] | None:
@@ -212,21 +228,29 @@ def _headers(scope: Scope) -> dict[str, str] | None:
     found: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
-        if name in found and name in ("host", "authorization", "origin", "content-length"):
+        if name in found and name in _SINGLE:
             return None
         found[name] = value.decode("latin-1")
     return found
 
 
-def _unreadable(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-    if scope["type"] != "http" or scope["method"] in _SAFE:
+def _oversized(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+    if scope["type"] != "http":
         return None
     length = headers.get("content-length", "0")
-    if not length.isdecimal():
+    if not (length.isascii() and length.isdecimal()):
         return Refusal(400, "Bad request", "Content-Length is not a number.")
-    if int(length) > BODY_LIMIT:
-        return _too_large()
-    has_body = int(length) > 0 or "transfer-encoding" in headers
+    return _too_large() if int(length[:20]) > BODY_LIMIT else None
+
+
+def _unreadable(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+    if refusal := _oversized(scope, headers):
+        return refusal
+    if scope["type"] != "http" or scope["method"] in _SAFE:
+        return None
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return Refusal(415, "Not as it is", "Send the body as it is, without Content-Encoding.")
+    has_body = int(headers.get("content-length", "0")) > 0 or "transfer-encoding" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and kind != "application/json":
         return Refusal(415, "Not JSON", "Send `Content-Type: application/json`.")

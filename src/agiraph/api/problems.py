@@ -1,6 +1,7 @@
 """Problems: every error as a document that says what went wrong and what to do (RFC 9457)."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -118,7 +119,7 @@ WORDS = {
 }
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
     """Let every error of this application become a problem document."""
 
     def ours(request: Request, error: Exception) -> Response:
@@ -137,7 +138,14 @@ def install(app: FastAPI) -> None:
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return answer(error.status_code, str(error.detail), headers=headers)
+        detail = ""
+        if error.status_code == 405:
+            # Of several routes at one path, the framework names the methods of the first alone.
+            methods = ", ".join(allowed(request.url.path))
+            headers["Allow"], detail = methods, f"This path takes {methods}."
+        if error.status_code == 404:
+            detail = "There is nothing at this path; /api/openapi.json says what there is."
+        return answer(error.status_code, str(error.detail), detail, headers=headers)
 
     def broken(request: Request, error: Exception) -> Response:
         log.error("%s %s broke", request.method, request.url.path, exc_info=error)

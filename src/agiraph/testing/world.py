@@ -4,6 +4,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from agiraph.api.frames import EVENTS
+from agiraph.api.happenings import DATA
+from agiraph.api.live import as_frame
 from agiraph.app import Runtime
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.events import Event
@@ -22,6 +27,7 @@ from agiraph.services import conversation, journal, mail, teams
 from agiraph.services.teams import Founded
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
+from agiraph.store.tx import Aftermath
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
@@ -61,6 +67,7 @@ class World:
         self._web = web
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
+        self._misfits: list[str] = []
         self.runtime: Runtime
 
     async def __aenter__(self) -> "World":
@@ -69,6 +76,18 @@ class World:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+        assert not self._misfits, self._misfits
+
+    def _compare(self, aftermath: Aftermath) -> None:
+        """Hold every event against what clients are told of its type."""
+        for event in aftermath.events:
+            told = DATA[event.type].model_fields
+            try:
+                EVENTS[event.type].model_validate(as_frame(event))
+            except ValidationError as error:
+                self._misfits.append(f"{event.type}: {error}")
+            if unknown := set(event.data) - set(told):
+                self._misfits.append(f"{event.type} says more than it is described to: {unknown}")
 
     async def start(self) -> None:
         """Begin, or begin again: a new runtime on whatever the last one left."""
@@ -88,6 +107,7 @@ class World:
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )
+        self.runtime.store.subscribe(self._compare)
         await self.runtime.start()
 
     async def stop(self) -> None:

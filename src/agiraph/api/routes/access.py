@@ -19,7 +19,7 @@ signin = APIRouter(include_in_schema=False)
 
 
 class NewToken(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"
@@ -97,6 +97,7 @@ async def sign_in(api: TheApi, code: Annotated[str, Query(max_length=200)]) -> R
         max_age=int(access.SESSION_LIFE.total_seconds()),
         httponly=True,
         samesite="strict",
+        secure=api.door.is_secure,
         path="/",
     )
     response.headers["Referrer-Policy"] = "no-referrer"

@@ -32,7 +32,7 @@ MOST_ATTACHMENTS = 10
 
 
 class AttachmentBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=200)
     media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
@@ -52,7 +52,9 @@ class Words(BaseModel):
     """What a person says to an agent."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"message": "Also include pricing, please."}}
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"message": "Also include pricing, please."}},
     )
 
     message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
@@ -68,13 +70,13 @@ class Words(BaseModel):
 
 
 class Announcement(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
 
 
 class ReadUpTo(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     seq: int = Field(ge=0, le=2**62, description="The place of the last message that was read.")
 
@@ -172,7 +174,9 @@ async def list_threads(
 
     def look(tx: Tx) -> list[ThreadView]:
         found = threads.of_agent(tx, _find(tx, agent).id)
-        return [thread_view(t) for t in found if t.id > after][:limit]
+        known = [t.id for t in found]
+        start = known.index(after) + 1 if after in known else 0
+        return [thread_view(t) for t in found[start : start + limit]]
 
     return await api.store.read(look)
 
@@ -181,14 +185,18 @@ async def list_threads(
 async def get_thread(
     thread: str,
     api: TheApi,
-    after: Annotated[int, Query(ge=0, description="The last turn you have.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**40, description="The last turn you have.")] = 0,
     limit: Limit = 200,
 ) -> list[TurnView]:
     """The turns of a thread, for those who look behind the curtain."""
 
     def look(tx: Tx) -> list[TurnView]:
-        found = threads.THREADS.get(tx, thread)
-        rows = threads.turns(tx, ThreadId(found.id), after=after, limit=limit)
-        return [turn_view(turn) for turn in rows if turn.role != "intent"]
+        found, got = ThreadId(threads.THREADS.get(tx, thread).id), after
+        shown: list[TurnView] = []
+        # Intents are the runtime's own; a page of nothing else must not look like the end.
+        while len(shown) < limit and (rows := threads.turns(tx, found, after=got, limit=limit)):
+            shown += [turn_view(turn) for turn in rows if turn.role != "intent"]
+            got = rows[-1].seq
+        return shown[:limit]
 
     return await api.store.read(look)

@@ -1,6 +1,7 @@
 """Events: the numbered record of a team, read back and followed live."""
 
 import asyncio
+import contextlib
 from typing import Annotated, Any
 
 import orjson
@@ -8,32 +9,33 @@ from fastapi import APIRouter, Query, Response, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from agiraph.api.deps import Api, TheApi
-from agiraph.api.frames import EventView
+from agiraph.api.frames import EventView, Subscribe
+from agiraph.api.gate import SUBPROTOCOL
 from agiraph.api.live import Watcher, as_frame
 from agiraph.api.problems import documented
-from agiraph.domain.errors import AgiraphError
+from agiraph.domain.errors import AgiraphError, StoreUnavailable
 from agiraph.domain.ids import TeamId
 from agiraph.services import access
 from agiraph.store import events, teams
+from agiraph.store.tx import Tx
 
 router = APIRouter(tags=["events"])
 
 PAGE = 500
-PING_SECONDS = 15.0
-LOOK_SECONDS = 5.0
-"""How often it is seen to that a client's pass still holds."""
-SEND_SECONDS = 10.0
 MOST_MISSED = 2000
 """Events after which a client should load what it shows anew instead of hearing them all."""
 TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING = 4008, 4401, 4400, 1012
+
+
+Number = Annotated[int, Query(ge=0, le=2**40, description="The last number you have.")]
 
 
 @router.get("/teams/{team}/events", responses=documented(404), response_model=list[EventView])
 async def events_of(
     team: str,
     api: TheApi,
-    after: Annotated[int, Query(ge=0, description="The last number you have.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+    after: Number = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE, description="How many at most.")] = PAGE,
 ) -> Response:
     """What happened in a team after that number, oldest first, without gaps."""
     found = await api.store.read(teams.find, team)
@@ -44,7 +46,7 @@ async def events_of(
 
 
 @router.websocket("/teams/{team}/events")
-async def follow_team(socket: WebSocket, team: str, after: int = 0) -> None:
+async def follow_team(socket: WebSocket, team: str, after: Number = 0) -> None:
     """One team: what was missed since `after`, then what happens."""
     api: Api = socket.app.state.api
     try:
@@ -64,7 +66,7 @@ async def follow_all(socket: WebSocket) -> None:
     line = _Line(api, socket)
     try:
         cursors = await line.greet()
-    except (ValueError, KeyError, TypeError, WebSocketDisconnect):
+    except (ValueError, KeyError, TimeoutError, WebSocketDisconnect, RuntimeError):
         if socket.client_state is WebSocketState.CONNECTED:
             await socket.close(UNREADABLE, 'Say {"op": "subscribe", "cursors": {}} first.')
         return
@@ -72,8 +74,14 @@ async def follow_all(socket: WebSocket) -> None:
 
 
 def _subprotocol(socket: WebSocket) -> str | None:
+    """One that was offered, as browsers want it; the token only if there is nothing else."""
     offered: list[str] = socket.scope.get("subprotocols", [])
-    return offered[0] if offered else None
+    return next((o for o in offered if not o.startswith(SUBPROTOCOL)), *offered[:1] or [None])
+
+
+def _heads(tx: Tx, teams: set[TeamId] | None) -> dict[TeamId, int]:
+    """Of these teams, archived ones too; or of all that are not."""
+    return events.heads(tx) if teams is None else {t: events.head(tx, t) for t in teams}
 
 
 class _Line:
@@ -87,11 +95,9 @@ class _Line:
 
     async def greet(self) -> dict[TeamId, int]:
         """Where the client has got to, by its first frame."""
-        async with asyncio.timeout(SEND_SECONDS):
-            said = orjson.loads(await self._socket.receive_text())
-        if said["op"] != "subscribe":
-            raise ValueError(said["op"])
-        return {TeamId(str(team)): int(seq) for team, seq in said.get("cursors", {}).items()}
+        async with asyncio.timeout(self._api.pace.send):
+            said = Subscribe.model_validate_json(await self._socket.receive_text())
+        return {TeamId(team): seq for team, seq in said.cursors.items()}
 
     async def run(self, cursors: dict[TeamId, int], *, everything: bool = False) -> None:
         self._watcher.teams = None if everything else set(cursors)
@@ -126,9 +132,7 @@ class _Line:
 
     async def _replay(self, cursors: dict[TeamId, int], *, everything: bool) -> None:
         """Greet, then send what was missed, page by page."""
-        heads = await self._api.store.read(events.heads)
-        if not everything:
-            heads = {team_id: seq for team_id, seq in heads.items() if team_id in cursors}
+        heads = await self._api.store.read(_heads, None if everything else set(cursors))
         epoch = await self._api.store.write(access.epoch)
         await self._send({"op": "hello", "epoch": epoch, "build": self._api.build, "heads": heads})
         for team_id, head in heads.items():
@@ -162,7 +166,7 @@ class _Line:
             await self._catch_up(team_id)
 
     async def _send(self, frame: dict[str, Any]) -> None:
-        async with asyncio.timeout(SEND_SECONDS):
+        async with asyncio.timeout(self._api.pace.send):
             await self._socket.send_text(orjson.dumps(frame).decode())
 
     async def _hear(self) -> None:
@@ -177,11 +181,12 @@ class _Line:
         """Let a quiet line show that it lives, and end one whose pass was taken back."""
         quiet = 0.0
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            quiet += LOOK_SECONDS
-            if await self._api.door.caller(self._socket.state.secret) is None:
-                return await self._close(UNAUTHORIZED, "Your token is no longer good.")
-            if quiet >= PING_SECONDS:
+            await asyncio.sleep(self._api.pace.look)
+            quiet += self._api.pace.look
+            with contextlib.suppress(StoreUnavailable):  # until it can be looked at again
+                if await self._api.door.caller(self._socket.state.secret) is None:
+                    return await self._close(UNAUTHORIZED, "Your token is no longer good.")
+            if quiet >= self._api.pace.ping:
                 quiet = 0.0
                 self._watcher.put({"op": "ping"})
 

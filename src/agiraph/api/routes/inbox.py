@@ -38,7 +38,7 @@ class TheAnswer(BaseModel):
     """Words for a question; a decision, with a note if you like, for an approval."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"text": "Data centre only."}}
+        extra="forbid", strict=True, json_schema_extra={"example": {"text": "Data centre only."}}
     )
 
     text: str = Field(default="", max_length=mail.TEXT_LIMIT)
@@ -53,7 +53,7 @@ class TheAnswer(BaseModel):
 
 
 class Thumb(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     thumb: Literal["up", "down"]
 

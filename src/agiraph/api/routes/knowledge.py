@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agiraph.api.deps import Limit, Once, TheApi
 from agiraph.api.problems import documented
@@ -21,11 +21,20 @@ from agiraph.store.tx import Tx
 router = APIRouter(tags=["knowledge"])
 
 
+def _is_text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("write a moment as text, such as 2026-05-01T09:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_is_text), Field(strict=False)]
+
+
 class NewMemory(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     content: str = Field(min_length=1, max_length=knowledge.LONGEST)
-    valid_until: datetime | None = None
+    valid_until: Moment | None = None
 
 
 class NewInsight(NewMemory):

@@ -20,7 +20,7 @@ router = APIRouter(tags=["teams"])
 class BudgetBody(BaseModel):
     """What the work towards the goal may cost; what is not said has no limit of its own."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     turns: int = Field(default=Budget().turns, ge=1, le=100_000)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
@@ -35,7 +35,7 @@ class BudgetBody(BaseModel):
 class RuleBody(BaseModel):
     """The first rule that matches a call decides whether it may be made."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     tool: str = Field(min_length=1, max_length=200, examples=["bash"])
     action: Literal["allow", "deny", "ask"]
@@ -45,6 +45,7 @@ class RuleBody(BaseModel):
 class NewTeam(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "example": {"goal": "Compare three vector databases", "budget": {"usd": 2}}
         },
@@ -66,7 +67,7 @@ class NewTeam(BaseModel):
 
 
 class NewGoal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
     budget: BudgetBody | None = None

@@ -30,6 +30,7 @@ router = APIRouter(tags=["triggers"])
 class NewTrigger(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "example": {
                 "type": "scheduled",
@@ -49,7 +50,7 @@ class NewTrigger(BaseModel):
 
 
 class TriggerChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     status: Literal["active", "paused"]
 

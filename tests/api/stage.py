@@ -1,0 +1,105 @@
+"""Stage: a server in a thread of its own, with a team on it that has one of everything."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.ids import HUMAN
+from agiraph.providers.base import Request
+from agiraph.services import access, conversation, knowledge, triggers
+from agiraph.services.teams import Founded
+from agiraph.store import knowledge as known
+from agiraph.testing import Says, call, says
+from agiraph.testing.scripted import ReactiveModel
+from tests.api.serving import Served, serving
+
+
+def react(request: Request) -> Says:
+    """Whoever works asks a question and is done with the answer; whoever talks says yes."""
+    tools = {tool.name for tool in request.tools}
+    if request.schema is not None or "ask_human" not in tools:
+        return says("Yes.")
+    if any(turn.role == "tool" for turn in request.transcript.turns):
+        return says(call("finish", summary="done"))
+    return says(call("ask_human", question="Which of them?"))
+
+
+class Stage:
+    def __init__(self, served: Served, loop: asyncio.AbstractEventLoop) -> None:
+        self.served = served
+        self._loop = loop
+
+    def do(self, act: Coroutine[Any, Any, Any]) -> Any:
+        """Let something happen on the server's own loop."""
+        return asyncio.run_coroutine_threadsafe(act, self._loop).result(60)
+
+    def prepare(self) -> dict[str, str]:
+        """The ids of a new team's coordinator, node, thread, question, trigger, token and more."""
+        return self.do(self._prepare())
+
+    async def _prepare(self) -> dict[str, str]:
+        world = self.served.world
+        founded = await world.found("Find the cheapest")
+        await world.chat(founded.coordinator.id, "How far are you?")
+        await world.settle()
+        [question] = await world.questions(founded.team.id)
+        assert question.node_id is not None
+        thread = await world.thread(question.node_id)
+        learned = await world.store.write(_learn, founded)
+        notes = world.path / "teams" / founded.team.id / "memory" / "knowledge"
+        notes.mkdir(parents=True, exist_ok=True)
+        (notes / "prices.md").write_text("# Prices\n")
+        return {
+            "team": founded.team.id,
+            "agent": founded.coordinator.id,
+            "node": question.node_id,
+            "thread": thread.id,
+            "question": question.id,
+            "path": "knowledge/prices.md",
+            **learned,
+        }
+
+
+def _learn(tx: Any, founded: Founded) -> dict[str, str]:
+    agent = founded.coordinator
+    memory = knowledge.remember(tx, agent, "Likes figures.", author=HUMAN)
+    insight = knowledge.learn(tx, agent, "fact", "Prices fall in May.", author=HUMAN)
+    held = knowledge.learn(tx, agent, "fact", "Buy now.", author=agent.id, held=True)
+    made = triggers.create(tx, agent_id=agent.id, type="webhook", config={})
+    token = access.issue(tx, kind="token", name="for a test", scope="read")
+    conversation.say(tx, agent.id, "And the second?")
+    return {
+        "memory": memory.id,
+        "insight": insight.id,
+        "held": held.id,
+        "change": known.changes(tx, agent.id, limit=1)[0].id,
+        "trigger": made.trigger.id,
+        "secret": made.secret or "",
+        "token": token.granted.id,
+    }
+
+
+@contextlib.contextmanager
+def stage(path: Path, **more: Any) -> Iterator[Stage]:
+    """A served world whose loop runs in a thread, for clients that block."""
+    ready: list[Stage] = []
+    begun, over = threading.Event(), asyncio.Event()
+
+    async def live() -> None:
+        async with serving(path, **more) as served:
+            served.world.model("ada", ReactiveModel("scripted/ada", react))
+            ready.append(Stage(served, asyncio.get_running_loop()))
+            begun.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(live()), daemon=True)
+    thread.start()
+    assert begun.wait(60)
+    try:
+        yield ready[0]
+    finally:
+        ready[0]._loop.call_soon_threadsafe(over.set)
+        thread.join(60)
