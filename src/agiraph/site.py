@@ -60,6 +60,7 @@ async def serve(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                     store=runtime.store,
                     token=_token(settings, runtime),
                     hosts=address.hosts(port),
+                    is_secure=bool(address.certificate or address.proxy),
                 ),
                 hub=hub,
                 model=settings.model,

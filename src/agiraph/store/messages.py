@@ -101,7 +101,8 @@ def lately(
     tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int, before: str = ""
 ) -> list[Message]:
     """The end of that conversation, or of what was said before a message."""
-    where = f"{_BETWEEN} and id < :before order by id desc limit :limit"
+    earlier = " and id < :before" if before else ""
+    where = f"{_BETWEEN}{earlier} order by id desc limit :limit"
     found = MESSAGES.select(
         tx,
         where,
@@ -109,7 +110,7 @@ def lately(
         agent=agent_id,
         human=HUMAN,
         limit=limit,
-        before=before or "~",
+        before=before,
     )
     return found[::-1]
 
