@@ -2,8 +2,8 @@
 
 It is for work that has read what strangers wrote. The command gets a network of its own with
 nothing in it but itself, sees the file system read-only, a home with nothing in it but the nodes of
-its team, and may write to its scratch folder and to a /tmp that is gone with it. It is left no power
-to undo that. Where the kernel does not allow all of it, the command does not run.
+its team, and may write to its scratch folder and to a /tmp that is gone with it. It has no power
+left to undo that. Where the kernel does not allow all of it, the command does not run.
 
 Run as a script inside the command's own process tree:
 
