@@ -1,6 +1,6 @@
 /** Queries: what screens read from the server, by key. Events make keys stale; see `live/stale.ts`. */
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { ApiError, api, unwrap } from "@/api/client";
+import { ApiError, api, type Message, unwrap } from "@/api/client";
 
 /** The second part of a key is whose it is, so that events can name what they made stale. */
 export const keys = {
@@ -68,3 +68,41 @@ export const nodeQuery = (node: string) =>
     queryKey: keys.node(node),
     queryFn: () => unwrap(api.GET("/api/nodes/{node}", { params: { path: { node } } })),
   });
+
+export interface Conversation {
+  said: Message[];
+  /** Whether there is more before the first of them. */
+  hasMore: boolean;
+}
+
+const page = (agent: string, before: string) =>
+  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit: PAGE } } }));
+
+/** The newest page, joined to what was loaded before; ids are in the order things were said. */
+export const conversationQuery = (agent: string) =>
+  queryOptions({
+    queryKey: keys.conversation(agent),
+    queryFn: async (): Promise<Conversation> => {
+      const newest = await page(agent, "");
+      const known = queryClient.getQueryData<Conversation>(keys.conversation(agent));
+      return joined(known, { said: newest, hasMore: newest.length === PAGE });
+    },
+  });
+
+export function joined(known: Conversation | undefined, newest: Conversation): Conversation {
+  const first = newest.said[0];
+  const older = first && known ? known.said.filter((one) => one.id < first.id) : [];
+  const overlaps = known?.said.some((one) => newest.said.some((other) => other.id === one.id)) ?? false;
+  if (!known || !overlaps || older.length === 0) return newest;
+  return { said: [...older, ...newest.said], hasMore: known.hasMore };
+}
+
+export async function loadOlder(agent: string): Promise<void> {
+  const known = queryClient.getQueryData<Conversation>(keys.conversation(agent));
+  const first = known?.said[0];
+  if (!known?.hasMore || !first) return;
+  const older = await page(agent, first.id);
+  queryClient.setQueryData<Conversation>(keys.conversation(agent), (now) =>
+    now ? { said: [...older.filter((one) => one.id < now.said[0]!.id), ...now.said], hasMore: older.length === PAGE } : now,
+  );
+}

@@ -1,1 +1,251 @@
-export function InboxPage(_: { item: string | null }) { return null; }
+/** Inbox: what needs the person first, then the newest; read on the right, answered in place. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { ArrowLeft, CircleAlert, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
+import { useEffect, useMemo, useState } from "react";
+import { toast } from "sonner";
+import { api, explain, type InboxItem, type Team, unwrap } from "@/api/client";
+import { inboxQuery, keys, queryClient, teamsQuery } from "@/api/queries";
+import { live } from "@/live";
+import { cx } from "@/lib/cx";
+import { capital, fullTime, when } from "@/lib/format";
+import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, Trouble } from "@/ui";
+import { RailButton } from "@/shell/Home";
+import { needsYou } from "@/shell/needs";
+import { Note } from "@/thread/AgentPage";
+import { Markdown } from "@/thread/Markdown";
+import { QuestionCard } from "@/thread/QuestionCard";
+import { screenHref } from "@/views";
+
+const FILTERS = [
+  ["all", "All"],
+  ["needs", "Needs you"],
+  ["report", "Reports"],
+  ["briefing", "Briefings"],
+  ["result", "Results"],
+  ["failure", "Failures"],
+] as const;
+type Filter = (typeof FILTERS)[number][0];
+
+const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
+  question: { icon: MessageCircleQuestion, words: "Question" },
+  approval: { icon: ShieldQuestion, words: "Approval" },
+  briefing: { icon: Newspaper, words: "Briefing" },
+  report: { icon: FileText, words: "Report" },
+  result: { icon: Flag, words: "Result" },
+  failure: { icon: CircleAlert, words: "Failure" },
+};
+
+const titleOf = (item: InboxItem): string => item.message.title || item.message.text.split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+
+async function markRead(id: string): Promise<void> {
+  await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
+  await queryClient.invalidateQueries({ queryKey: keys.inbox });
+}
+
+export function InboxPage({ item }: { item: string | null }) {
+  const inbox = useQuery(inboxQuery);
+  const teams = useQuery(teamsQuery);
+  const [filter, setFilter] = useState<Filter>("all");
+  const navigate = useNavigate();
+  const items = useMemo(() => {
+    const all = inbox.data?.items ?? [];
+    return filter === "all" ? all : filter === "needs" ? needsYou(all) : all.filter((one) => one.message.kind === filter);
+  }, [inbox.data, filter]);
+  const needs = needsYou(items);
+  const rest = items.filter((one) => !one.needs_answer);
+  const order = [...needs, ...rest];
+  const chosen = inbox.data?.items.find((one) => one.message.id === item);
+
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const inField = event.target instanceof HTMLElement && event.target.closest("input, textarea, [role=dialog]");
+      if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key !== "j" && event.key !== "k") return;
+      event.preventDefault();
+      const now = order.findIndex((one) => one.message.id === item);
+      const next = order[Math.max(0, Math.min(order.length - 1, now + (event.key === "j" ? 1 : -1)))];
+      if (next) void navigate({ to: "/inbox/$item", params: { item: next.message.id } });
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [order, item, navigate]);
+
+  const readAll = () => void Promise.all((inbox.data?.items ?? []).filter((one) => one.state === "unread" && !one.needs_answer).map((one) => markRead(one.message.id)));
+  const teamOf = (one: InboxItem) => teams.data?.find((team) => team.id === one.message.team_id);
+  return (
+    <div className="flex min-h-0 flex-1">
+      <div className={cx("flex w-[372px] shrink-0 flex-col border-r border-line max-lg:w-[320px] max-md:w-full max-md:border-r-0", item !== null && "max-md:hidden")}>
+        <Header lead={<RailButton />} title="Inbox">
+          <IconButton label="Mark everything as read" onClick={readAll}>
+            <MailOpen className="size-4" />
+          </IconButton>
+        </Header>
+        <div className="shrink-0 border-b border-line px-3 py-2">
+          <Pills label="Show" value={filter} onChange={setFilter} options={FILTERS} />
+        </div>
+        <div className="scroll min-h-0 flex-1" tabIndex={0} role="region" aria-label="Items">
+          {inbox.isPending && <Loading what="Looking what there is for you" />}
+          {inbox.isError && <Trouble title="The inbox could not be loaded" detail={explain(inbox.error)} onRetry={() => void inbox.refetch()} />}
+          {inbox.isSuccess && order.length === 0 && (
+            <EmptyState icon={<Inbox />} title={filter === "all" ? "Nothing here" : "Nothing of this kind"}>
+              Questions, approvals, briefings, reports and failures arrive here. Agents write when they have something worth your time.
+            </EmptyState>
+          )}
+          {needs.length > 0 && <Group name="Needs you" items={needs} chosen={item} teamOf={teamOf} />}
+          {rest.length > 0 && <Group name="Latest" items={rest} chosen={item} teamOf={teamOf} />}
+        </div>
+        <div className="flex h-9 shrink-0 items-center gap-2 border-t border-line px-4 text-2xs text-ink-3 max-md:hidden">
+          <Kbd>J</Kbd>
+          <Kbd>K</Kbd> move <Kbd className="ml-2">1–9</Kbd> answer
+        </div>
+      </div>
+      <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
+        {item === null ? (
+          <EmptyState icon={<Inbox />} title="Choose something to read">
+            {needs.length > 0 ? "What waits for your word stands first." : "Nobody waits for you."}
+          </EmptyState>
+        ) : chosen ? (
+          <Reader key={item} item={chosen} team={teamOf(chosen)} />
+        ) : inbox.isPending ? (
+          <Loading what="Opening it" />
+        ) : (
+          <EmptyState title="It is not in the inbox any more" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem[]; chosen: string | null; teamOf: (item: InboxItem) => Team | undefined }) {
+  return (
+    <section aria-label={name}>
+      <h2 className="px-4 pt-3 pb-1 text-xs font-semibold text-ink-2">{name}</h2>
+      <ul>
+        {items.map((item) => {
+          const { message } = item;
+          const Icon = KINDS[message.kind]?.icon ?? FileText;
+          return (
+            <li key={message.id}>
+              <Link
+                to="/inbox/$item"
+                params={{ item: message.id }}
+                aria-current={chosen === message.id ? "true" : undefined}
+                className={cx("relative flex gap-3 px-4 py-2.5 hover:bg-hover", item.needs_answer && "bg-wait-bg", chosen === message.id && "bg-press hover:bg-press")}
+              >
+                {item.state === "unread" && <span role="img" aria-label="Unread" className="absolute top-[18px] left-1.5 size-1.5 rounded-full bg-ink" />}
+                <Icon className={cx("mt-0.5 size-4 shrink-0", item.needs_answer ? "text-wait" : message.kind === "failure" ? "text-fail" : "text-ink-3")} aria-label={KINDS[message.kind]?.words} />
+                <span className="min-w-0 flex-1">
+                  <span className="flex items-baseline gap-2">
+                    <span className={cx("min-w-0 flex-1 truncate text-base leading-5", item.state === "unread" ? "font-semibold" : "font-medium")}>{titleOf(item)}</span>
+                    <time className="tabular text-xs text-ink-3" dateTime={message.created_at} title={fullTime(message.created_at)}>
+                      {when(message.created_at)}
+                    </time>
+                  </span>
+                  <span className="block truncate text-xs text-ink-3">
+                    {capital(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
+                  </span>
+                  <span className="line-clamp-2 text-sm text-ink-2">{message.text.replace(/[#*`>|_]/g, "")}</span>
+                </span>
+              </Link>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
+  const { message } = item;
+  const kind = KINDS[message.kind];
+  const Icon = kind?.icon ?? FileText;
+  const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
+  useEffect(() => {
+    if (item.state !== "unread" || item.needs_answer) return;
+    const timer = setTimeout(() => void markRead(message.id).catch(() => {}), 600);
+    return () => clearTimeout(timer);
+  }, [item.state, item.needs_answer, message.id]);
+  const isFromAgent = message.sender.startsWith("agent");
+  const board = message.node_id ? screenHref(message.team_id, "board", "", `?node=${message.node_id}`) : null;
+  return (
+    <>
+      <header className="flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
+        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
+          <ArrowLeft className="size-5" />
+        </Link>
+        <Chip tone={item.needs_answer ? "wait" : message.kind === "failure" ? "fail" : "plain"}>
+          <Icon className="size-3.5" aria-hidden /> {kind?.words ?? message.kind}
+        </Chip>
+        <span className="flex-1" />
+        {message.kind === "briefing" && <Thumbs id={message.id} />}
+        {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
+        {board && (
+          <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
+            <Flag className="size-4" /> Work
+          </Link>
+        )}
+        {isFromAgent && (
+          <Link
+            to="/t/$team/a/$agent"
+            params={{ team: message.team_id, agent: message.sender }}
+            search={{ at: message.id }}
+            className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover"
+          >
+            <MessageSquareReply className="size-4" /> Reply
+          </Link>
+        )}
+      </header>
+      <article className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
+        <div className="mx-auto max-w-[680px]">
+          {(message.kind === "question" || message.kind === "approval") ? (
+            <>
+              <p className="mb-3 text-sm text-ink-3">
+                {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
+              </p>
+              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capital(message.sender_name)} message={message} answered={answered} />
+            </>
+          ) : (
+            <>
+              <h1 className="text-xl font-semibold">{titleOf(item)}</h1>
+              <p className="mb-6 text-sm text-ink-3">
+                {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
+              </p>
+              <Markdown text={message.text} />
+            </>
+          )}
+          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be brought to every channel; `agiraph doctor` says why.</p>}
+        </div>
+      </article>
+    </>
+  );
+}
+
+function Thumbs({ id }: { id: string }) {
+  const [given, setGiven] = useState<"up" | "down" | null>(null);
+  const rate = (thumb: "up" | "down") =>
+    unwrap(api.POST("/api/inbox/{item}/rate", { params: { path: { item: id } }, body: { thumb } })).then(
+      () => setGiven(thumb),
+      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+    );
+  return (
+    <>
+      <span className="text-xs text-ink-3 max-sm:hidden">{given === "up" ? "More like this will come" : given === "down" ? "Fewer like this will come" : "Worth your time?"}</span>
+      <IconButton label="More like this" aria-pressed={given === "up"} onClick={() => void rate("up")} look={given === "up" ? "ink" : "plain"}>
+        <ThumbsUp className="size-4" />
+      </IconButton>
+      <IconButton label="Fewer like this" aria-pressed={given === "down"} onClick={() => void rate("down")} look={given === "down" ? "ink" : "plain"}>
+        <ThumbsDown className="size-4" />
+      </IconButton>
+    </>
+  );
+}
+
+function Retry({ node }: { node: string }) {
+  const again = () =>
+    unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
+      () => void toast.custom(() => <Note words="It gets another try, from where it ended." />),
+      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+    );
+  return <Button onClick={() => void again()}>Try again</Button>;
+}

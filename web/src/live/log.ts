@@ -78,7 +78,15 @@ export interface Log {
   people: Record<string, string>;
   coordinator: string | null;
   nodes: Record<string, KnownNode>;
+  /** What the person answered, by question. */
+  answers: Record<string, Answered>;
   threads: Record<string, Row[]>;
+}
+
+export interface Answered {
+  text: string;
+  decision: string | null;
+  at: string;
 }
 
 export const emptyLog = (last = 0): Log => ({
@@ -88,6 +96,7 @@ export const emptyLog = (last = 0): Log => ({
   people: {},
   coordinator: null,
   nodes: {},
+  answers: {},
   threads: {},
 });
 
@@ -120,6 +129,7 @@ export function append(log: Log, events: readonly Event[]): Appended {
     copied: new Set(),
     people: { ...log.people },
     nodes: { ...log.nodes },
+    answers: { ...log.answers },
   };
   for (const event of fresh) place(next, event);
   const { copied: _, ...done } = next;
@@ -130,7 +140,7 @@ export function append(log: Log, events: readonly Event[]): Appended {
 export function prepend(log: Log, older: readonly Event[], coordinator = log.coordinator): Log {
   const before = older.filter((event) => log.first === 0 || event.seq < log.first);
   if (before.length === 0) return log;
-  const start: Log = { ...emptyLog(before[0]!.seq - 1), coordinator, people: log.people, nodes: log.nodes };
+  const start: Log = { ...emptyLog(before[0]!.seq - 1), coordinator, people: log.people, nodes: log.nodes, answers: log.answers };
   return append(start, [...before, ...log.events]).log;
 }
 
@@ -182,6 +192,11 @@ function place(log: Draftable, event: Event): void {
     case "message.sent":
     case "question.asked":
       return message(log, event);
+    case "question.answered": {
+      const { message_id, text, decision } = event.data;
+      log.answers[message_id] = { text, decision: decision ?? null, at: event.at };
+      return;
+    }
     default:
       return happened(log, event);
   }

@@ -1,1 +1,83 @@
-export function Attention() { return null; }
+/** Attention: a toast with the answer box, the number in the title, and a notification if they are wanted. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { X } from "lucide-react";
+import { useEffect, useRef } from "react";
+import { toast } from "sonner";
+import type { InboxItem } from "@/api/client";
+import { inboxQuery } from "@/api/queries";
+import { capital } from "@/lib/format";
+import { needsYou } from "@/shell/needs";
+import { useShell } from "@/shell/state";
+import { AnswerForm } from "@/thread/QuestionCard";
+
+const LOUD = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
+
+export function Attention() {
+  const inbox = useQuery(inboxQuery);
+  const notify = useShell((state) => state.notify);
+  const navigate = useNavigate();
+  const known = useRef<Set<string> | null>(null);
+  const toasts = useRef(new Map<string, string | number>());
+  const items = inbox.data?.items;
+
+  const count = needsYou(items).length || (inbox.data?.unread ?? 0);
+  useEffect(() => {
+    document.title = count > 0 ? `(${count}) agiraph` : "agiraph";
+  }, [count]);
+
+  useEffect(() => {
+    if (!items) return;
+    const open = new Set(needsYou(items).map((item) => item.message.id));
+    for (const [id, name] of toasts.current) {
+      if (open.has(id)) continue;
+      toast.dismiss(name);
+      toasts.current.delete(id);
+    }
+    const before = known.current;
+    known.current = new Set(items.map((item) => item.message.id));
+    if (before === null) return; // what was there when the page opened stands in the inbox
+    for (const item of items) {
+      const { message } = item;
+      if (before.has(message.id) || item.state !== "unread" || !LOUD.has(message.kind)) continue;
+      const isOnScreen = document.querySelector(`[data-question="${message.id}"]`) !== null || location.pathname.includes(message.sender);
+      if (item.needs_answer && !isOnScreen) {
+        const name = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
+        toasts.current.set(message.id, name);
+      }
+      if (notify && document.hidden) tell(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
+    }
+  }, [items, notify, navigate]);
+  return null;
+}
+
+function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
+  const { message } = item;
+  const kind = message.kind === "approval" ? "approval" : "question";
+  return (
+    <section aria-label={`${message.sender_name} asks`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+      <div className="mb-1 flex items-center gap-2">
+        <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
+        <Link to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
+          {capital(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
+        </Link>
+        <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover">
+          <X className="size-4" />
+        </button>
+      </div>
+      <p className="line-clamp-4 text-sm whitespace-pre-wrap text-ink-2">{message.text}</p>
+      <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
+    </section>
+  );
+}
+
+function tell(item: InboxItem, open: () => void): void {
+  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  const { message } = item;
+  const note = new Notification(`${capital(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: (message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  note.onclick = () => {
+    window.focus();
+    note.close();
+    open();
+  };
+}

@@ -1,0 +1,22 @@
+/** Keys: what the keyboard does, for the hand and for the sheet that lists it. */
+import { SCREENS } from "@/views";
+
+const MOD = globalThis.navigator?.platform.startsWith("Mac") ? "⌘" : "Ctrl";
+
+export const listKeys = (): [string, string][] => [
+  [`${MOD} K`, "Jump to anything"],
+  ["g i", "Inbox"],
+  ["g c", "The team's coordinator"],
+  ...SCREENS.filter((screen) => screen.key).map((screen): [string, string] => [`g ${screen.key}`, screen.label]),
+  ["a", "Next question that waits for you"],
+  ["1 – 9", "Choose an answer of the question on screen"],
+  ["r", "Write a message"],
+  ["Esc", "Leave the box; to the end of the conversation"],
+  ["Alt ↑ / Alt ↓", "Member before or after"],
+  ["j / k", "Next or previous inbox item"],
+  ["/", "Search in the conversation"],
+  ["v", "Show or hide tool calls"],
+  ["[ / ]", "Sidebar, details"],
+  ["c", "New team"],
+  ["?", "These keys"],
+];

@@ -1,0 +1,126 @@
+/** QuestionCard: somebody waits for the person's word. The same card in the thread, the inbox and a toast. */
+import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
+import { type KeyboardEvent, useId, useState } from "react";
+import type { Message } from "@/api/client";
+import type { Answered } from "@/live/log";
+import { fullTime, timeOf } from "@/lib/format";
+import { Button, Input, Kbd } from "@/ui";
+import { useAnswer } from "@/thread/answer";
+import { Markdown } from "@/thread/Markdown";
+
+interface Props {
+  id: string;
+  text: string;
+  at: string;
+  kind: "question" | "approval";
+  asker: string;
+  /** Its options and whether it is answered, as soon as they are known. */
+  message: Message | null;
+  answered: Answered | null;
+  onDone?: () => void;
+}
+
+export function QuestionCard({ id, text, at, kind, asker, message, answered, onDone }: Props) {
+  const isDone = answered !== null || (message?.answered_at ?? null) !== null;
+  const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
+  if (isDone) return <Settled {...{ text, asker, kind, message, answered }} />;
+  return (
+    <section
+      data-question={id}
+      aria-label={`${asker} asks`}
+      className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4"
+    >
+      <div className="mb-1.5 flex items-center gap-2 text-sm font-semibold text-wait">
+        <Icon className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1">{kind === "approval" ? `${asker} wants your approval` : `${asker} is waiting for your answer`}</span>
+        <time className="text-xs font-normal text-ink-2" dateTime={at} title={fullTime(at)}>
+          {timeOf(at)}
+        </time>
+      </div>
+      <Markdown text={text} />
+      <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
+    </section>
+  );
+}
+
+export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "question" | "approval"; options: string[]; onDone?: () => void }) {
+  const [words, setWords] = useState("");
+  const { isSending, trouble, answer } = useAnswer(id);
+  const label = useId();
+  const done = (good: boolean) => good && onDone?.();
+  const give = (text: string) => void answer({ text }).then(done);
+  const decide = (decision: "approve" | "deny") => void answer({ decision, note: words.trim() }).then(done);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && words.trim() && kind === "question") {
+      event.preventDefault();
+      give(words.trim());
+    }
+  };
+  return (
+    <div className="mt-3">
+      {kind === "question" && options.length > 0 && (
+        <div className="mb-2 flex flex-wrap gap-2">
+          {options.map((option, index) => (
+            <Button key={option} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 py-1 text-left whitespace-normal">
+              {option} {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
+            </Button>
+          ))}
+        </div>
+      )}
+      <div className="flex gap-2 max-sm:flex-wrap">
+        <label id={label} className="sr-only">
+          {kind === "approval" ? "A note" : "Your answer"}
+        </label>
+        <Input
+          aria-labelledby={label}
+          value={words}
+          onChange={(event) => setWords(event.target.value)}
+          onKeyDown={onKey}
+          data-answer={id}
+          placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
+          className="min-w-0 flex-1"
+        />
+        {kind === "question" ? (
+          <Button look="ink" className="h-9" disabled={isSending || !words.trim()} onClick={() => give(words.trim())}>
+            {isSending ? "Sending…" : "Answer"}
+          </Button>
+        ) : (
+          <>
+            <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
+              <X className="size-4" /> Deny <Kbd>2</Kbd>
+            </Button>
+            <Button look="ink" className="h-9" disabled={isSending} data-option="1" onClick={() => decide("approve")}>
+              <Check className="size-4" /> Approve <Kbd className="border-paper/40 text-paper">1</Kbd>
+            </Button>
+          </>
+        )}
+      </div>
+      {trouble && (
+        <p role="alert" className="mt-2 text-xs text-fail">
+          {trouble}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Settled({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
+  const decision = answered?.decision ?? message?.decision ?? null;
+  const words = answered?.text ?? "";
+  const said = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
+  return (
+    <section aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
+      <p className="mb-1 text-sm font-medium text-ink-2">
+        {asker} {kind === "approval" ? "wanted your approval" : "asked"}
+      </p>
+      <Markdown text={text} />
+      <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
+        <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />
+        <span>
+          <span className="text-ink-2">{said}</span>
+          {words && `: ${words}`}
+        </span>
+      </p>
+    </section>
+  );
+}

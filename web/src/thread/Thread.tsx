@@ -1,0 +1,221 @@
+/** Thread: everything a member said, heard and did, virtual, following the end while the reader is there. */
+import { useQuery } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, MessageCircle } from "lucide-react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useShallow } from "zustand/shallow";
+import { type Agent, api, explain, type Message, type Team, unwrap } from "@/api/client";
+import { conversationQuery, inboxQuery, keys, loadOlder, queryClient } from "@/api/queries";
+import { live, useLive } from "@/live";
+import type { Row } from "@/live/log";
+import { capital } from "@/lib/format";
+import { Button, EmptyState, Loading, Trouble } from "@/ui";
+import { arrange, type Item } from "@/thread/items";
+import { DraftRow, PeopleContext, RowView } from "@/thread/rows";
+
+const NO_ROWS: Row[] = [];
+const AT_END = 80;
+const READ_MS = 600;
+
+interface Props {
+  team: Team;
+  agent: Agent;
+  agents: Agent[];
+  at?: string;
+  showTools: boolean;
+  openTools: boolean;
+  isCoordinator: boolean;
+}
+
+export function Thread({ team, agent, agents, at, showTools, openTools, isCoordinator }: Props) {
+  const conversation = useQuery(conversationQuery(agent.id));
+  const inbox = useQuery(inboxQuery);
+  const log = useLive((state) => state.logs[team.id]);
+  const isGreeted = useLive((state) => state.epoch !== null);
+  const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
+  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && one.lane !== "reflection").map((one) => one.threadId)));
+  const [trouble, setTrouble] = useState<unknown>(null);
+  const hasLog = log !== undefined;
+  useEffect(() => {
+    // The newest number comes with the greeting; without it nobody knows where the newest page begins.
+    if (isGreeted && !hasLog) live.look(team.id, team.coordinator_id).then(() => setTrouble(null), setTrouble);
+  }, [isGreeted, hasLog, team.id, team.coordinator_id]);
+
+  const said = conversation.data?.said;
+  const firstUnread = useFirstUnread(agent.id, said);
+  const rows = log?.threads[agent.id] ?? NO_ROWS;
+  const hasEarlier = (conversation.data?.hasMore ?? false) || (log?.first ?? 0) > 1;
+  const items = useMemo(() => {
+    const details = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
+    return arrange({ said: said ?? [], details, rows, unsent, hasEarlier, firstUnread, showTools });
+  }, [said, inbox.data, rows, unsent, hasEarlier, firstUnread, showTools]);
+
+  const people = useMemo(() => {
+    const order = new Map(agents.map((one, index) => [one.id, { name: capital(one.name), order: index, isCoordinator: one.id === team.coordinator_id }]));
+    return { who: order, team: team.id, titles: log?.nodes ?? {}, answers: log?.answers ?? {}, openTools };
+  }, [agents, team.coordinator_id, team.id, log?.nodes, log?.answers, openTools]);
+
+  if (conversation.isError && !said) return <Trouble title="The conversation could not be loaded" detail={explain(conversation.error)} onRetry={() => void conversation.refetch()} />;
+  if (trouble !== null && !log) return <Trouble title="What happened could not be loaded" detail={explain(trouble)} onRetry={() => void live.look(team.id, team.coordinator_id).then(() => setTrouble(null), setTrouble)} />;
+  if (!said || !log) return <Loading className="flex-1" what="Loading the conversation" />;
+  return (
+    <PeopleContext value={people}>
+      {items.length === 0 && drafts.length === 0 ? (
+        <div className="min-h-0 flex-1">
+          <EmptyState icon={<MessageCircle />} title={`Nothing said yet`}>
+            {isCoordinator
+              ? "The coordinator plans, hires and reports here. Write to it whenever you like; it answers while the work goes on."
+              : `What ${capital(agent.name)} does and says appears here. A message goes straight to it.`}
+          </EmptyState>
+        </div>
+      ) : (
+        <Scroller key={agent.id} items={items} drafts={drafts} at={at} team={team} agent={agent} said={said} />
+      )}
+    </PeopleContext>
+  );
+}
+
+/** Where "New" stands: the first unread message when the person came, until they leave. */
+function useFirstUnread(agentId: string, said: Message[] | undefined): string | null {
+  const [first, setFirst] = useState<string | null>(null);
+  const settled = useRef(false);
+  useEffect(() => {
+    if (settled.current || !said) return;
+    settled.current = true;
+    const index = said.findIndex((message) => message.sender === agentId && message.recipient === "human" && message.seen_at === null);
+    if (index > 0) setFirst(said[index]!.id);
+  }, [agentId, said]);
+  return first;
+}
+
+function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; drafts: string[]; at?: string; team: Team; agent: Agent; said: Message[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setIsAtEnd] = useState(true);
+  const [seenKey, setSeenKey] = useState<string | undefined>();
+  const [isLoading, setIsLoading] = useState(false);
+  const count = items.length + drafts.length;
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: (index) => estimate(items[index]),
+    getItemKey: (index) => items[index]?.key ?? `draft ${drafts[index - items.length]}`,
+    overscan: 8,
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: AT_END,
+    paddingStart: 12,
+    paddingEnd: 16,
+  });
+
+  // Begin at the end; or at the message the address names.
+  const arrived = useRef<string | null>(null);
+  useEffect(() => {
+    const goal = at ?? "end";
+    if (arrived.current === goal) return;
+    const index = at ? items.findIndex((item) => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))) : count - 1;
+    if (index < 0) return;
+    arrived.current = goal;
+    requestAnimationFrame(() => (at ? virtual.scrollToIndex(index, { align: "center" }) : virtual.scrollToEnd()));
+  }, [at, items, count, virtual]);
+
+  const loadEarlier = useCallback(async () => {
+    if (isLoading) return;
+    setIsLoading(true);
+    try {
+      await Promise.all([loadOlder(agent.id), live.older(team.id)]);
+    } finally {
+      setIsLoading(false);
+    }
+  }, [isLoading, agent.id, team.id]);
+
+  const onScroll = () => {
+    const element = box.current;
+    if (!element) return;
+    const end = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    setIsAtEnd(end);
+    if (end) setSeenKey(items.at(-1)?.key);
+  };
+  useEffect(() => {
+    if (isAtEnd) setSeenKey(items.at(-1)?.key);
+  }, [isAtEnd, items]);
+  useRead(agent, said, isAtEnd);
+
+  const seenAt = seenKey === undefined ? items.length - 1 : items.findIndex((item) => item.key === seenKey);
+  const fresh = seenAt < 0 ? 0 : items.length - 1 - seenAt;
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full outline-offset-[-2px] [overflow-anchor:none]">
+        <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map((place) => {
+            const item = items[place.index];
+            return (
+              <div key={place.key} data-index={place.index} ref={virtual.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${place.start}px)` }}>
+                {item ? (
+                  <RowView item={item} isMarked={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} isLoading={isLoading} agentId={agent.id} />
+                ) : (
+                  <DraftRow threadId={drafts[place.index - items.length]!} />
+                )}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {!isAtEnd && (
+        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-high" id="to-end" onClick={() => virtual.scrollToEnd()}>
+          {fresh > 0 ? `${fresh} new` : "To the end"} <ArrowDown className="size-3.5" />
+        </Button>
+      )}
+      <Announcer said={said} agent={agent} />
+    </div>
+  );
+}
+
+function estimate(item: Item | undefined): number {
+  if (item?.kind !== "row") return 40;
+  if (item.row.kind === "message") return 60 + Math.min(400, item.row.text.length / 3.2);
+  return item.row.kind === "said" ? 40 + item.row.text.length / 4 : 30;
+}
+
+/** Tells the server how far the person has read: at the end, page visible, for a moment. */
+function useRead(agent: Agent, said: Message[], isAtEnd: boolean): void {
+  const newest = said.filter((message) => message.sender === agent.id && message.recipient === "human").at(-1);
+  const isUnread = newest !== undefined && newest.seen_at === null;
+  const told = useRef(0);
+  useEffect(() => {
+    if (!isUnread || !isAtEnd || !newest || told.current >= newest.seq) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const begin = () => {
+      clearTimeout(timer);
+      if (document.hidden) return;
+      timer = setTimeout(() => {
+        told.current = newest.seq;
+        unwrap(api.PUT("/api/agents/{agent}/read", { params: { path: { agent: agent.id } }, body: { seq: newest.seq } })).then(
+          () => {
+            void queryClient.invalidateQueries({ queryKey: keys.agents(agent.team_id) });
+            void queryClient.invalidateQueries({ queryKey: keys.teams });
+            void queryClient.invalidateQueries({ queryKey: keys.inbox });
+          },
+          () => void (told.current = 0),
+        );
+      }, READ_MS);
+    };
+    begin();
+    document.addEventListener("visibilitychange", begin);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", begin);
+    };
+  }, [isUnread, isAtEnd, newest, agent.id, agent.team_id]);
+}
+
+/** One polite voice for finished messages; the log itself would never be silent. */
+function Announcer({ said, agent }: { said: Message[]; agent: Agent }) {
+  const last = said.at(-1);
+  const first = useRef(last?.id);
+  const words = last && last.id !== first.current && last.sender === agent.id ? `${capital(agent.name)} says: ${last.text.slice(0, 300)}` : "";
+  return (
+    <div role="status" aria-live="polite" className="sr-only">
+      {words}
+    </div>
+  );
+}

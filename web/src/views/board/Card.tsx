@@ -1,0 +1,126 @@
+/** One piece of work as a card, and the lane it stands in. */
+import { Handle, type Node, type NodeProps, Position, useStore } from "@xyflow/react";
+import { RotateCw } from "lucide-react";
+import { memo } from "react";
+import type { WorkNode } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { capital, money, plural } from "@/lib/format";
+import { useNow } from "@/views/parts/time";
+import { elapsed, LOOKS, type Standing, StandingChip } from "@/views/parts/work";
+import { Avatar } from "@/ui";
+import type { Lane } from "@/views/board/layout";
+
+export interface Shown {
+  node: WorkNode;
+  standing: Standing;
+  /** How many of the things it needs are not done. */
+  open: number;
+  order: number;
+  isCoordinator: boolean;
+  isFresh: boolean;
+}
+export type CardNode = Node<{ shown: Shown; onOpen: (id: string) => void }, "card">;
+export type LaneNode = Node<{ lane: Lane; done: number }, "lane">;
+
+const isFar = (state: { transform: [number, number, number] }): boolean => state.transform[2] < 0.45;
+
+const BORDERS: Record<Standing, string> = {
+  pending: "border-dashed border-line-2 bg-canvas",
+  assigned: "border-line-2 bg-surface",
+  running: "border-line-2 bg-surface",
+  waiting: "border-line-2 bg-surface",
+  asks: "border-wait-line bg-surface",
+  completed: "border-line bg-surface",
+  failed: "border-fail/40 bg-surface",
+  cancelled: "border-dashed border-line bg-canvas",
+};
+const FAR: Record<Standing, string> = {
+  pending: "border-dashed border-line-2 bg-canvas",
+  assigned: "border-line-2 bg-surface",
+  running: "border-work-dot bg-work-bg",
+  waiting: "border-line-2 bg-surface",
+  asks: "border-wait-dot bg-wait-bg",
+  completed: "border-done-dot/50 bg-done-bg",
+  failed: "border-fail-dot bg-fail-bg",
+  cancelled: "border-dashed border-line bg-canvas",
+};
+
+export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) {
+  const far = useStore(isFar);
+  const { node, standing, open, order, isCoordinator, isFresh } = data.shown;
+  const Icon = LOOKS[standing].icon;
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} className="invisible" />
+      <button
+        type="button"
+        data-card={node.id}
+        onClick={() => data.onOpen(node.id)}
+        aria-pressed={selected}
+        className={cx(
+          "nopan flex size-full flex-col rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
+          far ? FAR[standing] : BORDERS[standing],
+          selected && "ring-2 ring-ink",
+          isFresh && "animate-pop",
+        )}
+      >
+        {far ? (
+          <span className="flex h-full items-center gap-3">
+            <Icon className="size-9 shrink-0 text-ink-2" aria-hidden />
+            <span className="line-clamp-2 text-xl font-semibold">{node.title}</span>
+            <span className="sr-only">{LOOKS[standing].words}</span>
+          </span>
+        ) : (
+          <>
+            <span className="flex items-center justify-between gap-2">
+              <StandingChip standing={standing} />
+              <Took node={node} />
+            </span>
+            <span className={cx("mt-1.5 line-clamp-1 text-sm font-medium", standing === "cancelled" && "text-ink-3 line-through")} title={node.title}>
+              {node.title}
+            </span>
+            <span className="mt-auto flex items-center gap-2 text-xs text-ink-2">
+              {node.assignee_id ? (
+                <>
+                  <Avatar name={node.assignee ?? "?"} order={order} isCoordinator={isCoordinator} className="size-[18px] rounded-full text-[9px]" />
+                  <span className="truncate">{capital(node.assignee ?? "")}</span>
+                </>
+              ) : (
+                <span className="text-ink-3">{open > 0 ? `Waits for ${open}` : "Nobody yet"}</span>
+              )}
+              {node.assignee_id && open > 0 && standing === "pending" && <span className="text-ink-3">· waits for {open}</span>}
+              {node.attempt > 1 && (
+                <span className="flex items-center gap-0.5 text-ink-3" title={`${node.attempt} times taken up`}>
+                  <RotateCw className="size-3" aria-hidden /> {node.attempt}
+                </span>
+              )}
+              <span className="tabular ml-auto">{node.cost.usd > 0 ? money(node.cost.usd) : node.cost.calls > 0 ? plural(node.cost.calls, "call") : ""}</span>
+            </span>
+          </>
+        )}
+      </button>
+      <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
+    </>
+  );
+});
+
+function Took({ node }: { node: WorkNode }) {
+  const runs = node.status === "running" || node.status === "waiting";
+  const now = useNow(1000, runs);
+  return <span className="tabular text-xs text-ink-3">{elapsed(node, now)}</span>;
+}
+
+export const LaneBack = memo(function LaneBack({ data }: NodeProps<LaneNode>) {
+  const { lane, done } = data;
+  return (
+    <div className={cx("size-full rounded-lg px-[18px] pt-3.5", lane.kind === "stage" ? "bg-lane" : "bg-lane-2")}>
+      <div className="flex items-baseline gap-2 text-sm">
+        <span className="truncate font-semibold">{capital(lane.title)}</span>
+        {lane.number > 0 && <span className="shrink-0 text-xs text-ink-3">Stage {lane.number}</span>}
+        <span className="tabular ml-auto shrink-0 text-xs text-ink-2">
+          {done}/{lane.pieces.length}
+        </span>
+      </div>
+    </div>
+  );
+});

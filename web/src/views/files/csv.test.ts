@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { isNumeric, parseCsv, separatorOf } from "@/views/files/csv";
+
+describe("csv", () => {
+  it("reads quotes, separators and line ends inside cells", () => {
+    expect(parseCsv('a,b\n"x, y","say ""hi""\nthere"\n').rows).toEqual([["a", "b"], ["x, y", 'say "hi"\nthere']]);
+  });
+  it("takes any line end, and a mark at the beginning", () => {
+    expect(parseCsv("\ufeffa,b\r\n1,2\r3,4").rows).toEqual([["a", "b"], ["1", "2"], ["3", "4"]]);
+  });
+  it("keeps empty cells and drops empty lines", () => {
+    expect(parseCsv("a,,c\n\n,,\n").rows).toEqual([["a", "", "c"], ["", "", ""]]);
+  });
+  it("finds the separator outside quotes", () => {
+    expect(separatorOf('"a,b,c";d;e')).toBe(";");
+    expect(separatorOf("a\tb\tc")).toBe("\t");
+    expect(separatorOf("one column")).toBe(",");
+  });
+  it("stops at a limit and says so", () => {
+    expect(parseCsv("a\nb\nc\n", ",", 2)).toEqual({ rows: [["a"], ["b"]], hasMore: true });
+    expect(parseCsv("a\nb\n", ",", 2).hasMore).toBe(false);
+  });
+  it("survives a quote that never ends", () => {
+    expect(parseCsv('a,"b\nc').rows).toEqual([["a", "b\nc"]]);
+  });
+  it("knows numbers", () => {
+    const rows = [["1,200", "x"], ["$3.50", "2"], ["", "3"]];
+    expect(isNumeric(rows, 0)).toBe(true);
+    expect(isNumeric(rows, 1)).toBe(false);
+    expect(isNumeric([], 0)).toBe(false);
+  });
+});
