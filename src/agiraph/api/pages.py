@@ -1,0 +1,137 @@
+"""Pages: the web UI's built files, before the API. Which page is shown, the browser decides.
+
+Files are read once and looked up by name: no path of a request ever reaches the file system.
+"""
+
+import gzip
+import html
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agiraph.api import problems
+
+BUILT = Path(__file__).parent.parent / "web_dist"
+POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; object-src 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+SAFE = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+    ".png": "image/png",
+}
+_SQUEEZED = frozenset({".html", ".js", ".css", ".json", ".svg"})
+_HASHED = "/assets/"
+"""Below this, a name changes with its content, so it may be kept for good."""
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    media_type: str
+    data: bytes
+    squeezed: bytes | None
+
+
+def _read(path: Path) -> File:
+    data = path.read_bytes()
+    small = gzip.compress(data, 6, mtime=0) if path.suffix in _SQUEEZED else None
+    return File(_TYPES.get(path.suffix, "application/octet-stream"), data, small)
+
+
+class Pages:
+    """Answers what is not the API's business; everything else goes on."""
+
+    def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
+        self._app = app
+        found = sorted(built.rglob("*")) if built.is_dir() else []
+        self._files = {f"/{p.relative_to(built).as_posix()}": p for p in found if p.is_file()}
+        self._kept: dict[str, File] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            return await self._app(scope, receive, send)
+        path: str = scope["path"]
+        if path == "/signin":
+            return await self._app(scope, receive, _Explained(scope, receive, send))
+        if path == "/api" or path.startswith("/api/"):
+            return await self._app(scope, receive, send)
+        await self._page(path, _accepts_gzip(scope))(scope, receive, send)
+
+    def _page(self, path: str, gzipped: bool) -> Response:
+        if path in self._files:
+            return self._file(path, gzipped)
+        if path.startswith(_HASHED):
+            return problems.answer(404, "Not found", f"There is no file {path[:200]!r} here.")
+        if "/index.html" in self._files:
+            return self._file("/index.html", gzipped)
+        return _notice("The web pages are not built", "Run <code>make web</code> and start again.")
+
+    def _file(self, path: str, gzipped: bool) -> Response:
+        if path not in self._kept:
+            self._kept[path] = _read(self._files[path])
+        file = self._kept[path]
+        keep = _FOREVER if path.startswith(_HASHED) else "no-cache"
+        headers = {**SAFE, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+        if gzipped and file.squeezed is not None:
+            headers["Content-Encoding"] = "gzip"
+            return Response(file.squeezed, media_type=file.media_type, headers=headers)
+        return Response(file.data, media_type=file.media_type, headers=headers)
+
+
+def _accepts_gzip(scope: Scope) -> bool:
+    return any(n == b"accept-encoding" and b"gzip" in v.lower() for n, v in scope["headers"])
+
+
+def _notice(title: str, body: str, status: int = 200) -> HTMLResponse:
+    """A page of its own, for when there is no other."""
+    page = (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
+        "<meta name=viewport content='width=device-width'><style>body{font:16px/1.6 system-ui,"
+        "sans-serif;max-width:34em;margin:18vh auto;padding:0 1.5em;color:#1d1c1a;background:"
+        "#fcfbf9}code{background:#f3f1ed;padding:.1em .4em;border-radius:4px}@media "
+        "(prefers-color-scheme:dark){body{color:#ededee;background:#161618}code{background:"
+        f"#29292d}}</style><h1 style='font-size:20px'>{html.escape(title)}</h1><p>{body}</p>"
+    )
+    return HTMLResponse(page, status, headers={**SAFE, "Cache-Control": "no-store"})
+
+
+class _Explained:
+    """Passes on what signing in answers, and makes a page of a refusal: it is a person who reads."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._wants_html = any(n == b"accept" and b"text/html" in v for n, v in scope["headers"])
+        self._is_refused = False
+
+    async def __call__(self, message: Message) -> None:
+        if self._is_refused:
+            return
+        if message["type"] == "http.response.start" and self._wants_html:
+            self._is_refused = message["status"] >= 400
+        if not self._is_refused:
+            return await self._send(message)
+        page = _notice(
+            "This link does not sign you in any more",
+            "A link works once and not for long. Make another with <code>agiraph link</code> on "
+            "the machine that runs the server, and open what it prints in this browser.",
+            message["status"],
+        )
+        await page(self._scope, self._receive, self._send)
