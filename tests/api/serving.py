@@ -1,18 +1,22 @@
 """Serving: a world behind a real socket, and a client that talks to it."""
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from websockets.asyncio.client import ClientConnection, connect
 
 from agiraph.api.app import build
-from agiraph.api.deps import Api
+from agiraph.api.deps import Api, Pace
 from agiraph.api.gate import Door
+from agiraph.api.live import Draft, Hub
 from agiraph.api.server import Server, bind
 from agiraph.testing import World
+from agiraph.tools.context import RunContext
 
 TOKEN = "a-token-of-32-characters-for-test"
 
@@ -30,6 +34,17 @@ class Served:
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def follow(
+        self, path: str = "/events", *, token: str = TOKEN, **more: Any
+    ) -> AbstractAsyncContextManager[ClientConnection]:
+        """A WebSocket of a client."""
+        return connect(
+            f"ws://127.0.0.1:{self.port}/api{path}",
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression=None,
+            **more,
+        )
+
     async def ask(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> tuple[int, Any]:
@@ -44,10 +59,27 @@ class Served:
             return response.status, await response.text()
 
 
+def telling(hub: Hub) -> Callable[[RunContext, str], None]:
+    """What lets watchers read a reply while it is written."""
+
+    def said(ctx: RunContext, words: str) -> None:
+        draft = Draft(
+            team_id=ctx.team.id,
+            agent_id=ctx.agent.id,
+            node_id=ctx.node.id,
+            thread_id=ctx.lease.thread_id,
+            lane=ctx.node.lane,
+        )
+        hub.said(draft, words)
+
+    return said
+
+
 @contextlib.asynccontextmanager
-async def serving(path: Path, **more: Any) -> AsyncGenerator[Served]:
+async def serving(path: Path, *, pace: Pace | None = None, **more: Any) -> AsyncGenerator[Served]:
     """A world in this folder, served on a free port of the loopback interface."""
-    async with World(path, **more) as world:
+    hub = Hub()
+    async with World(path, on_delta=telling(hub), **more) as world:
         sock = bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
@@ -57,6 +89,8 @@ async def serving(path: Path, **more: Any) -> AsyncGenerator[Served]:
             home=world.runtime.home,
             clock=world.clock,
             door=door,
+            hub=hub,
+            pace=pace or Pace(),
             model="scripted/ada",
             check_model=world.runtime.models.resolve,
         )

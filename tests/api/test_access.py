@@ -1,0 +1,230 @@
+"""How far a token reaches, how it ends, where the server listens, and what is written down."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from agiraph import config, site
+from agiraph.api.address import Address
+from agiraph.api.app import routes
+from agiraph.api.deps import Pace
+from agiraph.domain.access import SCOPES, covers
+from agiraph.domain.errors import Misconfigured
+from agiraph.services import access
+from tests.api.serving import Served, serving
+
+OPERATIONS = [
+    (method.upper(), path, operation["x-scope"])
+    for path, operations in routes().openapi()["paths"].items()
+    for method, operation in operations.items()
+    if "x-scope" in operation
+]
+
+
+async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Issued:
+    return await served.world.store.write(
+        access.issue, kind="token", name=f"a {scope} token", scope=scope, **more
+    )
+
+
+async def test_every_operation_takes_its_scope_and_no_lesser_one(served: Served) -> None:
+    secrets = {scope: (await issued(served, scope)).secret for scope in SCOPES}
+    for method, path, wanted in OPERATIONS:
+        concrete = path.removeprefix("/api").replace("{", "").replace("}", "")
+        for scope, secret in secrets.items():
+            body = None if method in ("GET", "DELETE") else {}
+            status, answer = await served.ask(
+                method, concrete, body, Authorization=f"Bearer {secret}"
+            )
+            is_refused = status == 403 and answer["title"] == "Not with this token"
+            assert is_refused is not covers(scope, wanted), (method, path, scope, status)
+    assert {wanted for _, _, wanted in OPERATIONS} == set(SCOPES)
+
+
+async def test_a_team_named_like_a_verb_takes_no_less_to_archive(served: Served) -> None:
+    served.world.script("ada")
+    talker = (await issued(served, "talk")).secret
+    for name in ("send", "answer", "read", "broadcast"):
+        await served.ask("POST", "/teams", {"goal": "g", "name": name, "start": False})
+        status, _ = await served.ask("DELETE", f"/teams/{name}", Authorization=f"Bearer {talker}")
+        assert status == 403
+
+
+async def test_a_token_is_made_listed_used_and_taken_back(served: Served) -> None:
+    status, made = await served.ask("POST", "/tokens", {"name": "nightly", "scope": "read"})
+    assert status == 201
+    bearer = {"Authorization": f"Bearer {made['secret']}"}
+    assert (await served.ask("GET", "/teams", **bearer))[0] == 200
+    status, listed = await served.ask("GET", "/tokens")
+    assert [token["name"] for token in listed] == ["nightly"]
+    assert "secret" not in listed[0]
+    assert await served.ask("DELETE", f"/tokens/{made['id']}") == (204, "")
+    assert (await served.ask("GET", "/teams", **bearer))[0] == 401
+    assert (await served.ask("GET", "/tokens"))[1] == []
+
+
+async def test_a_token_that_has_run_out_opens_nothing(served: Served) -> None:
+    _, made = await served.ask("POST", "/tokens", {"name": "short", "scope": "read", "days": 1})
+    bearer = {"Authorization": f"Bearer {made['secret']}"}
+    assert (await served.ask("GET", "/teams", **bearer))[0] == 200
+    served.world.clock.advance(days=1)
+    assert (await served.ask("GET", "/teams", **bearer))[0] == 401
+
+
+async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", pace=Pace(look=0.01)) as served:
+        lasting, ending = await issued(served), await issued(served)
+        async with (
+            served.follow(token=lasting.secret) as stays,
+            served.follow(token=ending.secret) as goes,
+        ):
+            for line in (stays, goes):
+                await line.send('{"op": "subscribe", "cursors": {}}')
+                assert '"hello"' in str(await line.recv())
+            await served.ask("DELETE", f"/tokens/{ending.granted.id}")
+            with pytest.raises(ConnectionClosed) as closed:
+                await goes.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4401
+            await stays.close()
+            assert stays.close_code == 1000
+
+
+async def test_a_refused_line_is_told_by_its_status(served: Served) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with served.follow(token="wrong"):
+            pass
+    assert refused.value.response.status_code == 403
+
+
+async def visit(served: Served, code: str) -> aiohttp.ClientResponse:
+    address = f"{served.origin}/signin?code={code}"
+    async with served.http.get(address, allow_redirects=False) as response:
+        await response.read()
+        return response
+
+
+async def test_a_sign_in_link_opens_one_session_once(served: Served) -> None:
+    _, link = await served.ask("POST", "/tokens/link")
+    code = link["path"].partition("=")[2]
+    first = await visit(served, code)
+    cookie = first.cookies["agiraph_session"]
+    assert (first.status, first.headers["Location"]) == (303, "/")
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
+    assert first.headers["Referrer-Policy"] == "no-referrer"
+    session = {"Cookie": f"agiraph_session={cookie.value}"}
+    async with served.http.get(f"{served.origin}/api/teams", headers=session) as response:
+        assert response.status == 200
+    second = await visit(served, code)
+    assert second.status >= 400
+    assert "agiraph_session" not in second.cookies
+
+
+async def test_two_browsers_that_race_for_a_link_get_one_session(served: Served) -> None:
+    issued = await served.world.store.write(access.link)
+    visits = await asyncio.gather(*(visit(served, issued.secret) for _ in range(8)))
+    assert sorted(v.status < 400 for v in visits) == [False] * 7 + [True]
+
+
+async def test_an_old_link_opens_nothing(served: Served) -> None:
+    issued = await served.world.store.write(access.link)
+    served.world.clock.advance(minutes=15)
+    assert (await visit(served, issued.secret)).status >= 400
+    assert (await visit(served, "made-up")).status >= 400
+
+
+async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
+    settings = config.load({"AGIRAPH_HOME": str(tmp_path / "home"), "AGIRAPH_PORT": "0"})
+    async with site.serve(settings, works=False) as opened, aiohttp.ClientSession() as http:
+        path = opened.runtime.home.token_path
+        old, new = path.read_text().strip(), "another-token-of-enough-characters"
+
+        async def status(token: str) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            address = f"http://127.0.0.1:{opened.port}/api/teams"
+            async with http.get(address, headers=headers) as response:
+                return response.status
+
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert (await status(old), await status(new)) == (200, 401)
+        path.write_text(new + "\n")
+        assert (await status(old), await status(new)) == (401, 200)
+        path.write_text("")
+        assert (await status(old), await status(new), await status("")) == (401, 401, 401)
+
+
+async def test_whoever_asks_too_often_is_told_to_wait_and_others_are_not(served: Served) -> None:
+    served.api.door.burst, served.api.door.rate = 3.0, 0.001
+    statuses = [(await served.ask("GET", "/teams"))[0] for _ in range(4)]
+    assert statuses == [200, 200, 200, 429]
+    other = {"Authorization": f"Bearer {(await issued(served)).secret}"}
+    assert (await served.ask("GET", "/teams", **other))[0] == 200
+    assert (await served.ask("GET", "/healthz"))[0] == 200
+
+
+async def test_the_audit_says_who_did_what_and_how_it_went(served: Served) -> None:
+    served.world.script("ada")
+    operator = await issued(served, "operate")
+    bearer = {"Authorization": f"Bearer {operator.secret}"}
+    _, team = await served.ask("POST", "/teams", {"goal": "g", "start": False}, **bearer)
+    await served.ask("POST", "/teams", {"gaol": "g"})
+    await served.ask("GET", "/teams")
+    await served.ask("DELETE", f"/teams/{team['id']}")
+    _, audit = await served.ask("GET", "/audit")
+    assert [(d["who"], d["method"], d["path"], d["status"]) for d in audit] == [
+        (f"a operate token ({operator.granted.id})", "POST", "/api/teams", 201),
+        ("admin", "POST", "/api/teams", 422),
+        ("admin", "DELETE", f"/api/teams/{team['id']}", 204),
+    ]
+    assert operator.secret not in str(audit)
+
+
+BOUND: list[object] = []
+
+
+@pytest.fixture
+def binding() -> Iterator[list[object]]:
+    """The addresses that sockets are bound to meanwhile, as the interpreter sees it."""
+    if not BOUND:
+        BOUND.append(None)
+        sys.addaudithook(lambda name, args: BOUND.append(args) if name == "socket.bind" else None)
+    del BOUND[1:]
+    yield BOUND
+    del BOUND[1:]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("0.0.0.0", "::", "*", "192.168.1.2", "10.0.0.1", "169.254.1.1", "100.64.0.1", "fe80::1"),
+        *("2001:db8::1", "example.org", "localhost.example.org", "127.0.0.1.example.org", "0"),
+    ],
+)
+async def test_no_socket_is_opened_to_others_in_the_clear(
+    host: str, tmp_path: Path, binding: list[object]
+) -> None:
+    environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
+    with pytest.raises(Misconfigured, match=r"certificate"):
+        async with site.serve(config.load(environ), works=False):
+            pass
+    assert binding == [None]
+    Address(host=host, proxy="https://agents.example.org").check()
+    Address(host=host, certificate=tmp_path / "c", key=tmp_path / "k").check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
+async def test_the_machine_itself_is_served_without_more_ado(
+    host: str, tmp_path: Path, binding: list[object]
+) -> None:
+    environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
+    with contextlib.suppress(Misconfigured):  # a machine may have no IPv6
+        async with site.serve(config.load(environ), works=False):
+            pass
+    assert len(binding) > 1
