@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from agiraph.cli import SECTIONS
 from agiraph.cli import agiraph as commands
 from agiraph.testing import ModelServer, call, says
 from tests.cli.shell import Ended, Shell
@@ -50,7 +51,7 @@ async def test_every_command_says_what_it_does(agiraph: Shell) -> None:
         ("teams",): "List the teams of this home.",
         ("board",): "Show the work of a TEAM (its id or name).",
         ("inbox",): "List questions, approvals, results and failures.",
-        ("answer",): "Answer a QUESTION by its id; its agent goes on when the team runs again.",
+        ("answer",): "Answer a QUESTION by its id; its agent goes on, at once if a server runs.",
         ("export",): "Write everything of TEAM (its id or name) into FOLDER, as files people",
         ("db",): "Look after the database.",
         ("db", "upgrade"): "Bring the database to the shape this version needs.",
@@ -61,8 +62,9 @@ async def test_every_command_says_what_it_does(agiraph: Shell) -> None:
     asked, listed = await asyncio.gather(agiraph("run", "--help"), agiraph("-h"))
 
     assert (asked.code, said[("run",)] in asked.out) == (0, True)
-    assert set(commands.commands) >= {command[0] for command in said if command}
-    assert [name for name in commands.commands if f"\n  {name} " not in listed.out] == []
+    names = [name for section in SECTIONS.values() for name in section]
+    assert set(names) >= {command[0] for command in said if command}
+    assert [name for name in names if f"\n  {name} " not in listed.out] == []
     assert not agiraph.home.exists()
 
 
@@ -71,7 +73,7 @@ async def test_without_a_command_the_help_is_shown_and_it_was_wrong_use(agiraph:
         agiraph(), agiraph("--version"), agiraph("bord"), agiraph("board")
     )
 
-    assert (bare.code, "Commands:" in bare.err) == (2, True)
+    assert (bare.code, "Run it:" in bare.err) == (2, True)
     assert (version.code, version.out.split()[0]) == (0, "agiraph")
     assert unknown == Ended(
         2, "", "agiraph: No such command 'bord'. Did you mean 'board'? See: agiraph --help\n"

@@ -39,7 +39,7 @@ async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
 
     told = await agiraph("agents", team.name, "--all", "--json")
     agents = {agent["name"]: agent for agent in orjson.loads(told.out)}
-    assert {name: (a["doing"], a["persistent"]) for name, a in agents.items()} == {
+    assert {name: (a["status"], a["persistent"]) for name, a in agents.items()} == {
         "coordinator": ("idle", True),
         "writer": ("left", False),
         "printf": ("left", False),
@@ -53,7 +53,7 @@ async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
 
     mine = agents["writer"]["thread_id"]
     thread = await agiraph("thread", mine)
-    assert f"{mine}: writer (writer)" in thread.out
+    assert thread.out.startswith(f"{mine}\n")
     assert "[Task] You have been given a task." in thread.out
     assert "→ publish {'summary': 'The poem is written.'}" in thread.out
     assert (await agiraph("thread", agents["writer"]["id"])).out == thread.out

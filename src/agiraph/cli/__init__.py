@@ -29,6 +29,9 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Steer": {"pause": "teams", "resume": "teams", "stop": "teams"},
     "Look after it": {
+        "doctor": "doctor",
+        "backup": "backup",
+        "restore": "backup",
         "export": "export",
         "link": "tokens",
         "tokens": "tokens",
@@ -49,6 +52,14 @@ class Commands(click.Group):
                 module = importlib.import_module(f"agiraph.cli.{section[cmd_name]}")
                 return getattr(module, cmd_name)
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=names, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(len(name) for name in self.list_commands(ctx))

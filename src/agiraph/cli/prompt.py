@@ -6,7 +6,6 @@ others say meanwhile is written above the line that is being typed.
 
 import asyncio
 import contextlib
-import io
 import queue
 import sys
 import termios
@@ -76,11 +75,11 @@ class Prompt:
         readline.parse_and_bind("tab: complete")
 
     def _read(self, hand_over: Callable[[str | None], None]) -> None:
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(errors="replace")
+        # What a pipe holds need not be text all through.
+        piped = open(sys.stdin.fileno(), errors="replace", closefd=False)  # noqa: SIM115
         while self._wanted.get():
             try:
-                line = input(SIGN) if self.is_terminal else sys.stdin.readline()
+                line = input(SIGN) if self.is_terminal else piped.readline()
             except EOFError:
                 line = None
             hand_over(None if not line and not self.is_terminal else line)

@@ -29,17 +29,15 @@ def coloured(status: str) -> str:
 
 def of_teams(teams: list[TeamView]) -> Table:
     table = Table(
-        Column("id", no_wrap=True), "name", "status", "at work", "asks", "cost", "since", box=None
+        Column("id", no_wrap=True), "name", Column("status", no_wrap=True), "asks", "cost", box=None
     )
     for team in teams:
         table.add_row(
             team.id,
             shown(team.name),
             coloured(team.status),
-            f"{team.working}/{team.members}",
             f"[bold yellow]{team.open_questions}[/]" if team.open_questions else "",
             f"${team.usd:.4f}",
-            f"{team.created_at:%Y-%m-%d %H:%M}",
         )
     return table
 

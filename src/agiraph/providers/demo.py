@@ -14,6 +14,10 @@ crash, the file you are reading, the command that is run next, and the way it is
 
 The goal was: {goal}
 """
+_HEARD = (
+    "I am a scripted demo, not an AI, and say this to everything. What you wrote is kept, and "
+    "becomes work: the same three steps as for every goal. Set a model to be answered for real."
+)
 _LOOK = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 
@@ -28,6 +32,8 @@ class DemoModel:
         assignment = next((t.text for t in request.transcript.spoken()), "")
         text, call = self._step(len(answers), assignment, answers[-1].text if answers else "")
         names = {tool.name for tool in request.tools} if request.may_call else set[str]()
+        if "no_work_needed" in names:
+            text, call = _HEARD, None  # a conversation, in which nothing is handed in
         if call is not None and call.name not in names:
             ending = "finish" if "finish" in names else "publish"
             call = ToolCall(id="", name=ending, arguments={"summary": text}) if names else None

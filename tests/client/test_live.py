@@ -1,0 +1,134 @@
+"""Following: each event once and in order, however often the line breaks."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from agiraph.api.live import Draft
+from agiraph.api.views import TeamView
+from agiraph.client import Client, Lost, Resync, Words
+from agiraph.domain.errors import Declined
+from agiraph.domain.events import Event
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.testing import call, says
+from tests.api.serving import TOKEN, Served
+from tests.client.proxy import proxied
+
+
+async def founded(client: Client, goal: str) -> TeamView:
+    """A team that does nothing yet, with the number its events have come to."""
+    return await client.team((await client.create_team(goal, start=False)).id)
+
+
+async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done")))
+    async with (
+        proxied(served) as proxy,
+        Client(f"http://127.0.0.1:{proxy.port}", TOKEN) as client,
+    ):
+        team = await client.create_team("Count the beans", learns=False)
+        await served.world.settle()
+        head = (await client.team(team.id)).head
+        assert head > 6
+        seen: list[int] = []
+        lost = 0
+        async with aclosing(client.watch(team.id)) as frames:
+            async for frame in frames:
+                match frame:
+                    case Event():
+                        seen.append(frame.seq)
+                        if len(seen) in (2, 5, head):
+                            proxy.cut()
+                        if len(seen) == head + 1:
+                            break
+                    case Lost():
+                        lost += 1
+                        if len(seen) == head:  # it happens while nobody listens
+                            await served.world.store.write(
+                                lambda tx: tx.emit(team.id, "team.paused")
+                            )
+                    case _:
+                        pass
+    assert seen == list(range(1, head + 2))
+    assert lost >= 1
+
+
+async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: Served) -> None:
+    async with (
+        proxied(served) as proxy,
+        Client(f"http://127.0.0.1:{proxy.port}", TOKEN) as client,
+    ):
+        old = await founded(client, "Old")
+        quiet = await founded(client, "Quiet")
+        seen: list[tuple[str, int]] = []
+        wanted = asyncio.Event()
+
+        async def follow() -> None:
+            async for event in client.follow_all({old.id: 1}):
+                assert isinstance(event, Event)
+                seen.append((event.team_id, event.seq))
+                wanted.set()
+
+        async def until(count: int) -> None:
+            while len(seen) < count:
+                wanted.clear()
+                await wanted.wait()
+
+        following = asyncio.create_task(follow())
+        await until(old.head - 1)  # what was missed of the one with a cursor, nothing of the other
+        proxy.is_open = False
+        proxy.cut()
+        direct = Client(served.origin, TOKEN, session=served.http)
+        new = await founded(direct, "New")
+        proxy.is_open = True
+        await until(old.head - 1 + new.head)
+        await client.pause(quiet.id)
+        await until(old.head - 1 + new.head + 1)
+        following.cancel()
+    assert seen == [
+        *((old.id, seq) for seq in range(2, old.head + 1)),
+        *((new.id, seq) for seq in range(1, new.head + 1)),
+        (quiet.id, quiet.head + 1),
+    ]
+
+
+async def test_words_come_as_they_are_written(served: Served, client: Client) -> None:
+    team = await founded(client, "Talk")
+    draft = Draft(
+        team_id=TeamId(team.id),
+        agent_id=AgentId(team.coordinator_id or ""),
+        node_id=NodeId("node_x"),
+        thread_id=ThreadId("t_x"),
+        lane="reply",
+    )
+    heard: list[Words] = []
+    async with aclosing(client.watch(team.id)) as frames:
+        async for frame in frames:
+            if isinstance(frame, Event) and frame.seq == team.head:
+                served.api.hub.said(draft, "Hello ")
+                served.api.hub.said(draft, "you")
+            if isinstance(frame, Words):
+                heard.append(frame)
+                if sum(len(words.text) for words in heard) == 9:
+                    break
+    assert "".join(words.text for words in heard) == "Hello you"
+    assert (heard[0].offset, heard[0].lane, heard[0].agent_id) == (0, "reply", draft.agent_id)
+
+
+async def test_a_cursor_beyond_the_end_is_told_instead_of_waited_for(client: Client) -> None:
+    team = await founded(client, "Short")
+    async with aclosing(client.watch(team.id, after=1000)) as frames:
+        async for frame in frames:
+            assert frame == Resync(team_id=team.id, head=team.head)
+            break
+
+
+async def test_a_team_that_is_not_there_and_a_wrong_token_are_told(
+    served: Served, client: Client
+) -> None:
+    with pytest.raises(Declined, match="There is no team 'nope'"):
+        await anext(client.follow("nope"))
+    async with Client(served.origin, "wrong") as stranger:
+        with pytest.raises(Declined, match="This token is not known"):
+            await anext(stranger.follow_all())

@@ -1,0 +1,116 @@
+"""Operations: whatever the API describes, the client has a method for."""
+
+import contextlib
+import re
+
+import aiohttp
+
+from agiraph.api.app import routes
+from agiraph.client import Client
+from agiraph.domain.errors import Declined
+from tests.api.serving import TOKEN, Served
+
+ELSEWHERE: set[tuple[str, str]] = set()
+"""Operations that programs do not need."""
+
+
+async def test_every_operation_of_the_api_has_a_method(served: Served) -> None:
+    asked: set[tuple[str, str]] = set()
+
+    async def note(_: object, __: object, params: aiohttp.TraceRequestStartParams) -> None:
+        asked.add((params.method, params.url.raw_path))
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_start.append(note)
+    async with (
+        aiohttp.ClientSession(trace_configs=[trace]) as session,
+        Client(served.origin, TOKEN, session=session) as client,
+    ):
+        await _everything(client)
+
+    described = {
+        (method.upper(), path)
+        for path, methods in routes().openapi()["paths"].items()
+        for method in methods
+    }
+    missing = {
+        (method, path)
+        for method, path in described - ELSEWHERE
+        if not any(m == method and _fits(path, seen) for m, seen in asked)
+    }
+    assert missing == set()
+
+
+def _fits(template: str, path: str) -> bool:
+    pattern = re.sub(r"\\\{path\\\}", ".+", re.escape(template))
+    return re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", pattern), path) is not None
+
+
+async def _everything(client: Client) -> None:
+    """Call every method once; what is not there is refused, which is answer enough."""
+    team = await client.create_team("Count", start=False)
+    agent = team.coordinator_id
+    assert agent is not None
+    trigger = await client.create_trigger(team.id, "webhook")
+    assert trigger.secret is not None
+    insight = await client.add_insight(agent, "fact", "Beans are round.", confidence=0.5)
+    memory = await client.add_memory(agent, "Likes beans.")
+    token = await client.create_token("t", days=1)
+    said = await client.send(agent, "Hello", mode="nudge")
+    assert said.text == "Hello"
+    assert [each.id for each in await client.insights(agent, query="beans")] == [insight.id]
+    assert [each.id for each in await client.memories(agent)] == [memory.id]
+    assert [each.id for each in await client.agents(team.id, all=True)] == [agent]
+    assert (await client.agent(agent)).name == "coordinator"
+    change = (await client.changes(agent))[-1]
+    for awaited in (
+        client.alive(),
+        client.ready(),
+        client.metrics(),
+        client.openapi(),
+        client.teams(),
+        client.team(team.id),
+        client.events(team.id),
+        client.set_goal(team.id, "Count twice", budget={"turns": 3}),
+        client.pause(team.id),
+        client.resume(team.id),
+        client.broadcast(team.id, "Everyone!"),
+        client.read_up_to(agent, 1),
+        client.conversation(agent),
+        client.threads(agent),
+        client.thread("t_x"),
+        client.board(team.id),
+        client.stages(team.id),
+        client.node("node_x"),
+        client.cancel_node("node_x"),
+        client.retry_node("node_x"),
+        client.cost(team.id),
+        client.inbox(),
+        client.item("msg_x"),
+        client.mark_read("msg_x"),
+        client.answer("msg_x", "yes"),
+        client.rate("msg_x", "up"),
+        client.undo_change(change.id),
+        client.forget_memory(agent, memory.id),
+        client.remove_insight(agent, insight.id),
+        client.held(team.id),
+        client.confirm_held("held_x"),
+        client.reject_held("held_x"),
+        client.triggers(team.id),
+        client.change_trigger(team.id, trigger.id, "paused"),
+        client.firings(team.id, trigger.id),
+        client.hit(trigger.id, trigger.secret, {"a": 1}, delivery="1"),
+        client.cancel_trigger(team.id, trigger.id),
+        client.list_files(team.id),
+        client.read_file(team.id, "GOAL.md"),
+        client.list_memory(team.id),
+        client.read_memory(team.id, "index.md"),
+        client.tokens(),
+        client.create_link(),
+        client.audit(),
+        client.revoke_token(token.id),
+        client.stop(team.id),
+        client.archive(team.id),
+    ):
+        with contextlib.suppress(Declined):
+            await awaited
