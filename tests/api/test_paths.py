@@ -1,0 +1,162 @@
+"""No path that comes over HTTP leads out of a team's folder, and no file is served as a page."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from starlette.responses import Response
+
+from agiraph.api.routes.files import _open
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import TeamId
+from agiraph.services.teams import Founded
+from tests.api.serving import TOKEN, Served
+from tests.api.test_gate import sent
+from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child
+
+RACING_READS = 3_000
+MANY_RACING_READS = 100_000
+
+
+@pytest.fixture
+async def founded(served: Served) -> Founded:
+    """A team whose folder is full of ways out of it, next to a secret."""
+    served.world.script("ada")
+    founded = await served.world.found("Keep to yourself", start=False)
+    inside = folder(served, founded.team.id)
+    outside = served.world.path / "teams" / "outside"
+    for place in (inside, inside / "memory", outside / "deep"):
+        place.mkdir(parents=True, exist_ok=True)
+    (served.world.path / "token").write_bytes(SECRET)
+    (outside / "secret").write_bytes(SECRET)
+    (outside / "deep" / "secret").write_bytes(SECRET)
+    for place, up in ((inside, ".."), (inside / "memory", "../..")):
+        (place / "a" / "b").mkdir(parents=True)
+        (place / "plain.txt").write_bytes(b"plain")
+        links = {
+            "link": f"{up}/outside",
+            "file": f"{up}/outside/secret",
+            "absolute": str(outside),
+            "top": "/",
+            "up": "..",
+            "loop": "loop",
+            "dangling": f"{up}/outside/new",
+            "procroot": "/proc/self/root",
+            "proccwd": "/proc/self/cwd",
+        }
+        for name, target in links.items():
+            (place / name).symlink_to(target)
+        os.mkfifo(place / "pipe")
+        (place / "linked").hardlink_to(place / "plain.txt")
+    return founded
+
+
+def folder(served: Served, team: TeamId) -> Path:
+    return served.world.path / "teams" / team
+
+
+def spellings(path: str) -> Iterator[str]:
+    """A path as it may stand in a request's first line."""
+    text = path.encode("utf-8", "surrogatepass")
+    yield quote(text, safe="/")
+    yield quote(text, safe="")
+    yield quote(quote(text, safe=""), safe="")
+    if all(33 <= byte < 127 for byte in text) and "?" not in path and "#" not in path:
+        yield path
+
+
+async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
+    served: Served, founded: Founded
+) -> None:
+    inside = folder(served, founded.team.id)
+    devices = ["pipe", "../../../../dev/zero", "nul", "con", "aux.txt", "COM1", "lpt1:"]
+    token = [f"{'../' * n}{name}" for n in range(1, 5) for name in ("token", "agiraph.db", "lock")]
+    hostile = [*hostile_paths(inside), *devices, *token]
+    asked = 0
+    for path in dict.fromkeys(hostile):
+        for spelled in dict.fromkeys(spellings(path)):
+            if len(spelled) > 8000:
+                continue
+            for place in ("files", "memory"):
+                target = f"/api/teams/{founded.team.id}/{place}/{spelled}"
+                head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+                head += f"Authorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+                status, said = await sent(served.port, head.encode("latin-1"))
+                _, _, body = said.partition(b"\r\n\r\n")
+                assert SECRET not in body, spelled
+                assert b"root:" not in body, spelled
+                assert b'"secret"' not in body, spelled
+                assert b'"outside"' not in body, spelled
+                assert status in (200, 400, 403, 404, 405, 422), (status, spelled)
+                asked += 1
+    assert len(set(hostile)) >= 200
+    assert asked >= 1000
+
+
+async def test_what_agents_wrote_is_never_a_page(served: Served, founded: Founded) -> None:
+    page = b"<script>alert(1)</script>"
+    kinds: dict[str, str] = {}
+    for name in ("x.html", "x.svg", "x.xml", "x.js", "x.htm", "x.xhtml", "x.pdf", "x.png", "x"):
+        (folder(served, founded.team.id) / name).write_bytes(page)
+        address = f"{served.origin}/api/teams/{founded.team.id}/files/{name}"
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with served.http.get(address, headers=headers) as response:
+            assert await response.read() == page
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+            kinds[name] = response.content_type
+    assert kinds.pop("x.png") == "image/png"
+    assert set(kinds.values()) == {"text/plain"}
+
+
+async def test_a_folder_is_listed_and_a_file_read_in_pieces(
+    served: Served, founded: Founded
+) -> None:
+    at = f"/teams/{founded.team.id}/files"
+    status, listing = await served.ask("GET", f"{at}/a")
+    assert (status, [e["path"] for e in listing["entries"]]) == (200, ["a/b"])
+    assert await served.ask("GET", f"{at}/plain.txt") == (200, "plain")
+    assert await served.ask("GET", f"{at}/plain.txt?offset=3") == (200, "in")
+    assert await served.ask("GET", f"{at}/plain.txt?offset=99") == (200, "")
+    assert (await served.ask("GET", f"{at}/plain.txt?offset=-1"))[0] == 422
+    assert (await served.ask("GET", f"{at}/none"))[0] == 404
+    assert (await served.ask("GET", "/teams/none/files/plain.txt"))[0] == 404
+
+
+def race(served: Served, founded: Founded, times: int) -> Counter[str]:
+    """Read what changes places with a link to the secret all the while; count what came of it."""
+    inside = folder(served, founded.team.id)
+    (inside / "door").mkdir()
+    (inside / "door" / "secret").write_bytes(b"inside")
+    (inside / "trap").symlink_to("../outside")
+    flipping = in_child(lambda: flip_until_killed(inside))
+    seen: Counter[str] = Counter()
+    try:
+        for _ in range(times):
+            try:
+                answer: Response = _open(served.api, founded.team.id, "door/secret", 0)
+                seen[bytes(answer.body).decode()] += 1
+            except Refused as refusal:
+                seen[type(refusal).__name__] += 1
+    finally:
+        os.kill(flipping, signal.SIGKILL)
+        os.waitpid(flipping, 0)
+    return seen
+
+
+async def test_no_racing_read_gets_outside(served: Served, founded: Founded) -> None:
+    seen = race(served, founded, RACING_READS)
+    assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}
+
+
+@pytest.mark.long
+async def test_none_of_very_many_racing_reads_gets_outside(
+    served: Served, founded: Founded
+) -> None:
+    seen = race(served, founded, MANY_RACING_READS)
+    assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}
+    assert seen.total() == MANY_RACING_READS
