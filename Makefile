@@ -8,7 +8,7 @@ WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check faults bench lock clean
+.PHONY: help setup up run test check faults bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,10 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "set-up: installed $$($(BIN)/python -m pip list 2>/dev/null | tail -n +3 | wc -l) packages; agiraph is $(BIN)/agiraph"
 	@touch $@
 
-up: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
+up: setup ## Start everything: API, web UI and background work; prints a link to sign in
+	@$(BIN)/agiraph up
+
+run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
 	@$(BIN)/agiraph run "$(GOAL)"
 
 test: setup check postgres ## All tests, on SQLite and PostgreSQL, with the crash sweep

@@ -111,6 +111,7 @@ async def _everything(client: Client) -> None:
         client.revoke_token(token.id),
         client.stop(team.id),
         client.archive(team.id),
+        client.stop_everything(),
     ):
         with contextlib.suppress(Declined):
             await awaited

@@ -1,7 +1,8 @@
-"""Access: tokens, sign-in links, the audit, and whether the server is well."""
+"""Access: tokens, sign-in links, the audit; whether the server is well, and stopping it all."""
 
 from agiraph.api.routes.access import IssuedToken, LinkView, TokenView
 from agiraph.api.routes.health import Health
+from agiraph.api.routes.operations import Stopped
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.access import Deed, Scope
 
@@ -28,6 +29,10 @@ class AccessCalls(Connection):
     async def audit(self, *, after: str = "", limit: int = 100) -> list[Deed]:
         """Who changed what, oldest first."""
         return await self.get(list[Deed], "/audit", after=after, limit=limit)
+
+    async def stop_everything(self) -> Stopped:
+        """Cancel everything of all teams at once, and end every process they started."""
+        return await self.post(Stopped, "/stop")
 
     async def alive(self) -> Health:
         return await self.get(Health, "/healthz")

@@ -9,7 +9,6 @@ from typing import Any
 import aiohttp
 import orjson
 
-from agiraph.api.routes.events import UNAUTHORIZED
 from agiraph.client.connection import PAGE, Connection, path_of
 from agiraph.domain.errors import Declined
 from agiraph.domain.events import Event
@@ -19,6 +18,8 @@ from agiraph.domain.work import Lane
 QUIET_SECONDS = 45.0
 """A server shows every 15 seconds that it lives; after three times that, it does not."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 3.0
+_UNAUTHORIZED = 4401
+"""How a server closes a line whose token was taken back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,17 @@ class Lost:
 Frame = Event | Words | Resync | Lost
 
 
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """How far a follower has got, from one line to the next."""
+
+    cursors: dict[str, int]
+    team: str | None
+    """The one team it follows; None: all of them."""
+    epoch: str = ""
+    """Which database the numbers are of."""
+
+
 class Live(Connection):
     async def events(self, team: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
         """A page of what happened in a team after that number."""
@@ -70,8 +82,8 @@ class Live(Connection):
     async def watch(self, team: str, after: int = 0) -> AsyncGenerator[Frame]:
         """The same with words as they come, and what becomes of the line."""
         found = await self.get(_Named, path_of("teams", team))
-        cursors = {found["id"]: after}
-        async for frame in self._lines(cursors, team=found["id"]):
+        place = _Place(cursors={found["id"]: after}, team=found["id"])
+        async for frame in self._lines(place):
             yield frame
 
     async def follow_all(
@@ -79,24 +91,24 @@ class Live(Connection):
     ) -> AsyncGenerator[Event | Resync]:
         """The events of all teams: of those named after these numbers, of others from now on."""
         await self.check()
-        async for frame in self._lines(dict(cursors or {}), team=None):
+        async for frame in self._lines(_Place(cursors=dict(cursors or {}), team=None)):
             if isinstance(frame, Event | Resync):
                 yield frame
 
-    async def _lines(self, cursors: dict[str, int], *, team: str | None) -> AsyncGenerator[Frame]:
+    async def _lines(self, place: _Place) -> AsyncGenerator[Frame]:
         """One line after another, each begun where the last one ended."""
-        wait, is_first = _FIRST_WAIT, True
+        wait = _FIRST_WAIT
         while True:
             why = "The server closed the line."
             try:
-                async for frame in self._line(cursors, team=team, is_first=is_first):
-                    wait, is_first = _FIRST_WAIT, False
+                async for frame in self._line(place):
+                    wait = _FIRST_WAIT
                     if frame is not None:
                         yield frame
             except aiohttp.WSServerHandshakeError as error:
                 await self.check()  # which says why, if it is about the token
-                if team is not None:
-                    await self.ask("GET", path_of("teams", team))
+                if place.team is not None:
+                    await self.ask("GET", path_of("teams", place.team))
                 why = f"The server answered {error.status}."
             except (aiohttp.ClientError, OSError) as error:
                 why = str(error) or "The line broke."
@@ -104,41 +116,32 @@ class Live(Connection):
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
 
-    async def _line(
-        self, cursors: dict[str, int], *, team: str | None, is_first: bool
-    ) -> AsyncGenerator[Frame | None]:
+    async def _line(self, place: _Place) -> AsyncGenerator[Frame | None]:
         path = "/events"
-        if team is not None:
-            path = f"{path_of('teams', team)}/events?after={cursors[team]}"
+        if place.team is not None:
+            path = f"{path_of('teams', place.team)}/events?after={place.cursors[place.team]}"
         async with self.http.ws_connect(
             f"{self.url}/api{path}",
             headers=self.headers,
             ssl=self._trust or True,
             max_msg_size=64 * 2**20,
         ) as socket:
-            if team is None:
-                await socket.send_str(
-                    orjson.dumps({"op": "subscribe", "cursors": cursors}).decode()
-                )
+            if place.team is None:
+                subscription = {"op": "subscribe", "cursors": place.cursors}
+                await socket.send_str(orjson.dumps(subscription).decode())
             while (said := await _heard(socket)) is not None:
                 yield None  # the line is good
-                async for frame in self._understood(said, cursors, is_first=is_first):
+                async for frame in self._understood(said, place):
                     yield frame
-        if socket.close_code == UNAUTHORIZED:
+        if socket.close_code == _UNAUTHORIZED:
             raise Declined(401, "Your token is no longer good.")
 
-    async def _understood(
-        self, said: dict[str, Any], cursors: dict[str, int], *, is_first: bool
-    ) -> AsyncGenerator[Frame]:
+    async def _understood(self, said: dict[str, Any], place: _Place) -> AsyncGenerator[Frame]:
+        cursors = place.cursors
         match said["op"]:
             case "hello":
-                for team, head in said["heads"].items():
-                    if team in cursors:
-                        continue
-                    # A team that is new since the line broke has been missed from its beginning.
-                    cursors[team] = head if is_first else 0
-                    async for event in self._missed(team, cursors, head):
-                        yield event
+                async for frame in self._greeted(said["epoch"], said["heads"], place):
+                    yield frame
             case "resync" if cursors.get(said["team_id"], 0) <= said["head"]:
                 # More than the server tells over a line; it can still be read page by page.
                 async for event in self._missed(said["team_id"], cursors, said["head"]):
@@ -156,6 +159,21 @@ class Live(Connection):
                 yield Words(**fields, is_draft=said["op"] == "draft")
             case _:
                 pass
+
+    async def _greeted(
+        self, epoch: str, heads: dict[str, int], place: _Place
+    ) -> AsyncGenerator[Frame]:
+        is_first, is_other = not place.epoch, place.epoch not in ("", epoch)
+        place.epoch = epoch
+        for team, head in heads.items():
+            if is_other and team in place.cursors:
+                place.cursors[team] = head
+                yield Resync(team_id=team, head=head)
+            elif team not in place.cursors:
+                # A team that is new since the line broke has been missed from its beginning.
+                place.cursors[team] = head if is_first else 0
+                async for event in self._missed(team, place.cursors, head):
+                    yield event
 
     async def _missed(self, team: str, cursors: dict[str, int], head: int) -> AsyncGenerator[Event]:
         while cursors[team] < head:
