@@ -12,7 +12,7 @@ from agiraph.domain.access import Deed, Pass, PassKind, Scope
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import new_id
 from agiraph.store import access
-from agiraph.store.access import ANSWERED, AUDIT, PASSES, Answered
+from agiraph.store.access import AUDIT, PASSES
 from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
@@ -99,16 +99,16 @@ def once(
     if len(key) > LONGEST_KEY:
         raise Refused(f"An Idempotency-Key holds {LONGEST_KEY} characters.")
     asked = hashlib.sha256(request).hexdigest()
-    if before := access.answer_to(tx, who, key):
+    access.forget_answers(tx, tx.now - ANSWERS_KEPT)
+    # Taken before anything is done: of two at the same time, one waits for the other's answer.
+    if not access.claim(tx, who=who, key=key, request=asked):
+        before = access.answer_to(tx, who, key)
+        assert before is not None
         if before.request != asked:
             raise Conflict(f"The key {key!r} was used for another request; take a new one.")
         return before.status, before.body.encode()
     body = orjson.dumps(act(tx))
-    access.forget_answers(tx, tx.now - ANSWERS_KEPT)
-    ANSWERED.insert(
-        tx,
-        Answered(who=who, key=key, request=asked, status=status, body=body.decode(), at=tx.now),
-    )
+    access.fill(tx, who=who, key=key, status=status, body=body.decode())
     return status, body
 
 

@@ -50,6 +50,21 @@ def audit(tx: Tx, *, after: str = "", limit: int = 100) -> list[Deed]:
     return AUDIT.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
 
 
+def claim(tx: Tx, *, who: str, key: str, request: str) -> bool:
+    """Take a key for a request; False if it is taken. Waits for whoever is just taking it."""
+    sql = (
+        "insert into answered (who, key, request, status, body, at)"
+        " values (:who, :key, :request, 0, '', :at) on conflict do nothing"
+    )
+    return tx.run(sql, who=who, key=key, request=request, at=to_micros(tx.now)) == 1
+
+
+def fill(tx: Tx, *, who: str, key: str, status: int, body: str) -> None:
+    """Write down what the request with this key was answered."""
+    sql = "update answered set status = :status, body = :body where who = :who and key = :key"
+    tx.run(sql, who=who, key=key, status=status, body=body)
+
+
 def answer_to(tx: Tx, who: str, key: str) -> Answered | None:
     found = ANSWERED.select(tx, "who = :who and key = :key", who=who, key=key)
     return found[0] if found else None
