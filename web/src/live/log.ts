@@ -5,6 +5,7 @@
  * event after a gap is not taken but reported. Only the threads that a batch touches are copied.
  */
 import type { components } from "@/api/types";
+import { capital } from "@/lib/format";
 
 export type Event = components["schemas"]["Event"];
 export type Frame = components["schemas"]["Frame"];
@@ -162,13 +163,13 @@ function place(log: Draftable, event: Event): void {
       const { agent_id, name, role } = event.data;
       log.people[agent_id] = name;
       if (role === "coordinator") log.coordinator ??= agent_id;
-      else system(log, log.coordinator, event, "person", `${name} joined${role && role !== name ? ` as ${role}` : ""}`);
+      else system(log, log.coordinator, event, "person", `${capital(name)} joined${role && role !== name && role !== "worker" ? ` as ${role}` : ""}`);
       return;
     }
     case "agent.left":
-      return system(log, log.coordinator, event, "person", `${event.data.name} left`);
+      return system(log, log.coordinator, event, "person", `${capital(event.data.name)} left`);
     case "agent.promoted":
-      return system(log, log.coordinator, event, "person", `${event.data.name} stays for good`);
+      return system(log, log.coordinator, event, "person", `${capital(event.data.name)} stays for good`);
     case "node.created": {
       const { node_id, title, lane } = event.data;
       log.nodes[node_id] = { title, lane: lane as Lane, agentId: log.nodes[node_id]?.agentId ?? null };
@@ -211,6 +212,8 @@ function happened(log: Draftable, event: Event): void {
     case "node.cancelled":
       return work(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
     case "node.waiting":
+      // For an answer: the question itself stands there.
+      if (event.data.on.some((what) => what.startsWith("answer:"))) return;
       return work(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
     case "node.stalled":
       return work(log, event.data.node_id, event, "waiting", "Nothing has come of {node} for a while", "wait");
@@ -280,6 +283,8 @@ function work(
   system(log, known.agentId, event, icon, words, tone, detail, node);
 }
 
+const SPOKEN = new Set(["ask_human", "send_message"]);
+
 function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): void {
   const { agent_id, node_id, thread_id, text, calls } = event.data;
   know(log, node_id, agent_id);
@@ -291,8 +296,10 @@ function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): vo
   if (text.trim() && lane === "work" && !isLastWord) {
     rows.push({ kind: "said", key: `w${event.seq}`, seq: event.seq, at: event.at, nodeId: node_id, text });
   }
-  if (calls.length === 0) return;
-  const made: Call[] = calls.map((call) => ({
+  // A question stands there as a card, and messages as messages.
+  const shown = calls.filter((call) => !SPOKEN.has(call.name));
+  if (shown.length === 0) return;
+  const made: Call[] = shown.map((call) => ({
     id: call.id,
     name: call.name,
     arguments: call.arguments,

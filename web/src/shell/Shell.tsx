@@ -46,7 +46,7 @@ export function Shell() {
       </main>
       <Shortcuts />
       <Attention />
-      <Toaster position="top-right" offset={60} mobileOffset={{ top: 60 }} visibleToasts={3} toastOptions={{ unstyled: true }} />
+      <Toaster position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} className="font-sans!" visibleToasts={3} toastOptions={{ unstyled: true }} />
       <Suspense fallback={null}>
         {palette && <Palette />}
         {newTeam && <NewTeam />}

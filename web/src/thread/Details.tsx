@@ -89,7 +89,7 @@ function OfTeam({ team, agent, agents }: Props) {
   );
 }
 
-const NODE_TONES: Record<WorkNode["status"], Tone> = { pending: "plain", assigned: "plain", running: "work", waiting: "wait", completed: "done", failed: "fail", cancelled: "plain" };
+const NODE_TONES: Record<WorkNode["status"], Tone> = { pending: "plain", assigned: "plain", running: "work", waiting: "plain", completed: "done", failed: "fail", cancelled: "plain" };
 const NODE_WORDS: Record<WorkNode["status"], string> = { pending: "Pending", assigned: "Queued", running: "Running", waiting: "Waiting", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
 
 function NodeLine({ node, team }: { node: WorkNode; team: Team }) {
@@ -149,7 +149,7 @@ function OfWorker({ team, agent }: Props) {
           <div className="rounded-md border border-line bg-surface p-3">
             <div className="mb-1 flex items-start gap-2">
               <p className="min-w-0 flex-1 text-sm font-medium">{node.data.title}</p>
-              <Chip tone={NODE_TONES[node.data.status]}>{NODE_WORDS[node.data.status]}</Chip>
+              <Chip tone={agent.status === "waiting_for_you" ? "wait" : NODE_TONES[node.data.status]}>{NODE_WORDS[node.data.status]}</Chip>
             </div>
             <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
             {agent.waiting_reason && <p className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}

@@ -7,9 +7,9 @@ import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
 import { coloured } from "@/thread/code";
 
-export default memo(function MarkdownBody({ text }: { text: string }) {
+export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
   return (
-    <div className="prose">
+    <div className={breaks ? "prose prose-breaks" : "prose"}>
       {blocks(text).map((block, at) => (
         <Block key={at} text={block} />
       ))}

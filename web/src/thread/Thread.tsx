@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, MessageCircle } from "lucide-react";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/shallow";
 import { type Agent, api, explain, type Message, type Team, unwrap } from "@/api/client";
 import { conversationQuery, inboxQuery, keys, loadOlder, queryClient } from "@/api/queries";
@@ -101,23 +101,33 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
     getItemKey: (index) => items[index]?.key ?? `draft ${drafts[index - items.length]}`,
     overscan: 8,
     anchorTo: "end",
-    followOnAppend: true,
-    scrollEndThreshold: AT_END,
     paddingStart: 12,
     paddingEnd: 16,
   });
 
+  // Whoever reads at the end stays there, however tall what comes turns out to be; only scrolling up lets go.
+  const pinned = useRef(at === undefined);
+  const top = useRef(0);
+  const total = virtual.getTotalSize();
   // Begin at the end; or at the message the address names.
   const arrived = useRef<string | null>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const goal = at ?? "end";
     if (arrived.current === goal) return;
     const index = at ? items.findIndex((item) => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))) : count - 1;
     if (index < 0) return;
     arrived.current = goal;
-    requestAnimationFrame(() => (at ? virtual.scrollToIndex(index, { align: "center" }) : virtual.scrollToEnd()));
+    if (!at) return;
+    pinned.current = false;
+    requestAnimationFrame(() => virtual.scrollToIndex(index, { align: "center" }));
   }, [at, items, count, virtual]);
 
+  const toEnd = () => {
+    pinned.current = true;
+    setIsAtEnd(true);
+    const element = box.current;
+    if (element) element.scrollTop = element.scrollHeight;
+  };
   const loadEarlier = useCallback(async () => {
     if (isLoading) return;
     setIsLoading(true);
@@ -131,10 +141,23 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   const onScroll = () => {
     const element = box.current;
     if (!element) return;
-    const end = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
-    setIsAtEnd(end);
-    if (end) setSeenKey(items.at(-1)?.key);
+    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    if (isNear) pinned.current = true;
+    else if (element.scrollTop < top.current - 2) pinned.current = false;
+    top.current = element.scrollTop;
+    setIsAtEnd(isNear || pinned.current);
   };
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element && pinned.current) element.scrollTop = element.scrollHeight;
+  }, [total, count]);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => pinned.current && (element.scrollTop = element.scrollHeight));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
   useEffect(() => {
     if (isAtEnd) setSeenKey(items.at(-1)?.key);
   }, [isAtEnd, items]);
@@ -145,7 +168,7 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   return (
     <div className="relative min-h-0 flex-1">
       <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full outline-offset-[-2px] [overflow-anchor:none]">
-        <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
+        <div className="relative w-full" style={{ height: total }}>
           {virtual.getVirtualItems().map((place) => {
             const item = items[place.index];
             return (
@@ -161,7 +184,7 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
         </div>
       </div>
       {!isAtEnd && (
-        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-high" id="to-end" onClick={() => virtual.scrollToEnd()}>
+        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-high" id="to-end" onClick={toEnd}>
           {fresh > 0 ? `${fresh} new` : "To the end"} <ArrowDown className="size-3.5" />
         </Button>
       )}

@@ -101,7 +101,7 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
   }
   const isPeer = row.sender !== "human" && row.recipient !== "human";
   const kind = KINDS[row.messageKind];
-  const title = message?.title ?? "";
+  const title = message?.title ?? (isPeer && kind && row.nodeId ? (people.titles[row.nodeId]?.title ?? "") : "");
   return (
     <article className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <Face id={row.sender} />}</div>
@@ -119,7 +119,7 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
         )}
         {title && kind && <p className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2")}>
-          <Markdown text={row.text} />
+          <Markdown text={isPeer ? handedIn(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {message && message.attachments.length > 0 && <Attachments of={message} />}
       </div>
@@ -127,6 +127,9 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
     </article>
   );
 }
+
+/** What was handed in, without the frame that is written for the agent who reads it. */
+const handedIn = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
 
 function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
   const [copied, setCopied] = useState(false);
@@ -174,7 +177,7 @@ function UnsentRow({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
           <span className="font-semibold">You</span>
           <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: goes out when the connection is back" : ""}</span>
         </div>
-        <Markdown text={unsent.text} />
+        <Markdown text={unsent.text} breaks />
         {unsent.state === "refused" && (
           <div role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
@@ -215,7 +218,7 @@ export function DraftRow({ threadId }: { threadId: string }) {
           </span>
         </div>
         <div className={cx(!isReply && "text-ink-2")}>
-          <Markdown text={draft.text} />
+          <Markdown text={draft.text} breaks />
         </div>
       </div>
     </article>
@@ -225,7 +228,7 @@ export function DraftRow({ threadId }: { threadId: string }) {
 function Said({ row }: { row: SaidRow }) {
   return (
     <div className="py-1 pr-10 pl-[60px] text-ink-2 max-md:px-3">
-      <Markdown text={row.text} />
+      <Markdown text={row.text} breaks />
     </div>
   );
 }
