@@ -1,0 +1,142 @@
+"""A newcomer's path: what README says to type, typed, from an empty home to a stopped team."""
+
+import re
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import aiohttp
+import orjson
+import pytest
+
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.cli.shell import Process, Shell
+from tests.cli.test_run import on
+
+ROOT = Path(__file__).parents[2]
+WHICH = "Which of them do you like best so far?"
+NOTED = "Noted: speed comes first."
+
+
+def typed() -> list[list[str]]:
+    """The lines of README's first ten minutes, as a shell would take them apart."""
+    readme = (ROOT / "README.md").read_text()
+    [block] = re.findall(r"## The first ten minutes\n.*?```console\n(.*?)```", readme, re.DOTALL)
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in block.splitlines()]
+
+
+def play(seen: Seen) -> Step:
+    if "no_work_needed" in seen.tools:
+        return says(NOTED)
+    if "ask_human" not in seen.tools:
+        return says("There is nothing to add.")
+    answers = [message.text for message in seen.messages if message.role == "tool"]
+    match len(answers):
+        case 0:
+            return says(call("ask_human", question=WHICH))
+        case 1:
+            return says(call("write_file", path="compare.md", content=f"Best: {answers[0]}\n"))
+        case _:
+            return says(call("finish", summary="polars it is; see compare.md."))
+
+
+async def signed_in(link: str) -> None:
+    """The link lets a browser in, once; from then on its cookie does."""
+    origin = link.partition("/signin")[0]
+    jar = aiohttp.CookieJar(unsafe=True)  # an address instead of a name
+    async with aiohttp.ClientSession(cookie_jar=jar) as browser:
+        async with browser.get(link, allow_redirects=False) as first:
+            assert (first.status, first.headers["Location"]) == (303, "/")
+        async with browser.get(f"{origin}/api/teams") as listed:
+            assert (listed.status, await listed.json()) == (200, [])
+    async with aiohttp.ClientSession() as stranger:
+        async with stranger.get(link, allow_redirects=False) as again:
+            assert again.status == 422
+        async with stranger.get(f"{origin}/api/teams") as refused:
+            assert refused.status == 401
+
+
+class Newcomer:
+    """Somebody who types what README says, and looks at what comes."""
+
+    def __init__(self, agiraph: Shell, folder: Path) -> None:
+        self._agiraph = agiraph
+        self._folder = folder
+        self._question = ""
+
+    async def types(self, *words: str) -> None:
+        match words:
+            case ("tail", team):
+                async with self._agiraph.start("tail", team) as tail:
+                    await tail.says(WHICH)
+                    tail.signal(signal.SIGINT)
+                    assert (await tail.ends()).code == 130
+            case ("chat", team):
+                async with self._agiraph.start_at_terminal("chat", team) as chat:
+                    await self._chats(chat)
+            case ("answer", "MESSAGE", text):
+                await self._does("answer", self._question, text)
+            case ("export", team, folder):
+                await self._does("export", team, str(self._folder / folder))
+            case _:
+                await self._does(*words)
+
+    async def _does(self, *words: str) -> None:
+        ended = await self._agiraph(*words)
+        assert (ended.code, ended.err) == (0, ""), (words, ended)
+        match words:
+            case ("say", *_):
+                assert ended.out == f"{NOTED}\n"
+            case ("inbox", "--open"):
+                [self._question] = re.findall(r"msg_\w+", ended.out)
+            case ("inbox",):
+                assert "polars it is; see" in ended.out
+            case ("cost", _):
+                assert "Get to work on the goal" in ended.out
+            case ("stop", _):
+                assert ended.out.startswith("Stopped 'csv'.")
+            case _:
+                pass
+
+    async def _chats(self, chat: Process) -> None:
+        await chat.says("polars it is; see compare.md.")
+        chat.types(b"How did it go?\n")
+        await chat.says(f"coordinator  {NOTED}")
+        chat.types(b"/board\n")
+        await chat.says("completed")
+        chat.types(b"/quit\n")
+        assert (await chat.ends()).code == 0
+
+
+def test_make_up_is_agiraph_up() -> None:
+    command = ["make", "-n", "up"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+    assert told.stdout.endswith(".venv/bin/agiraph up\n")
+
+
+@pytest.mark.timeout(300)
+async def test_whoever_knows_nothing_but_the_readme_gets_there(
+    tmp_path: Path,
+) -> None:
+    make, path, *commands = typed()
+    assert (make, path) == (["make", "up"], ["export", "PATH=$PWD/.venv/bin:$PATH"])
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0"})
+
+    async with ModelServer(play) as model, on(agiraph, model).start("up") as server:
+        await server.says("Token for programs")
+        [link] = re.findall(r"Sign in once: (\S+)", server.seen)
+        agiraph.environment["AGIRAPH_PORT"] = re.findall(r":(\d+)/", link)[0]
+        await signed_in(link)
+        newcomer = Newcomer(agiraph, tmp_path)
+        for program, *words in commands:
+            assert program == "agiraph"
+            await newcomer.types(*words)
+        [team] = orjson.loads((await agiraph("teams", "--json")).out)
+        assert (team["name"], team["status"]) == ("csv", "stopped")
+        server.signal(signal.SIGTERM)
+        assert (await server.ends()).code == 0
+
+    [report] = (tmp_path / "csv-files" / "home" / "nodes").glob("*/published/compare.md")
+    assert report.read_text() == "Best: polars\n"
