@@ -61,15 +61,20 @@ class Shell:
 
     async def __call__(self, *arguments: str) -> Ended:
         """Run a command to its end, without a terminal."""
+        return await self.piped(None, *arguments)
+
+    async def piped(self, words: bytes | None, *arguments: str) -> Ended:
+        """The same, with words to read, if it reads any."""
+        stdin = asyncio.subprocess.DEVNULL if words is None else asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
             *arguments,
             env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, err = await process.communicate()
+        out, err = await process.communicate(words)
         assert process.returncode is not None
         return Ended(process.returncode, out.decode(), err.decode())
 

@@ -1,0 +1,200 @@
+"""Commands against a running server: what they change there, and what people and programs see."""
+
+import asyncio
+import contextlib
+import re
+import signal
+from collections.abc import AsyncGenerator
+
+import orjson
+import pytest
+
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.cli.shell import Ended, Process, Shell
+from tests.cli.test_run import on, team_in
+
+REPLY = "I hear you, and will see to it."
+
+
+def play(seen: Seen) -> Step:
+    """Asks once, then hands in; answers people at once."""
+    if "no_work_needed" in seen.tools:
+        return says(REPLY)
+    if "ask_human" not in seen.tools:
+        return says("There is nothing to add.")
+    answers = [message.text for message in seen.messages if message.role == "tool"]
+    if not answers:
+        return says(call("ask_human", question="Red or blue?", options=["red", "blue"]))
+    return says(call("finish", summary=f"Painted it {answers[0]}."))
+
+
+@contextlib.asynccontextmanager
+async def up(agiraph: Shell) -> AsyncGenerator[Process]:
+    """A server on this home, and commands that find it."""
+    agiraph.environment["AGIRAPH_PORT"] = "0"
+    async with ModelServer(play) as model, on(agiraph, model).start("up") as server:
+        await server.says("Token for programs")
+        agiraph.environment["AGIRAPH_PORT"] = re.findall(r"up at http://[\d.]+:(\d+)", server.seen)[
+            0
+        ]
+        yield server
+
+
+async def read(agiraph: Shell, *words: str):
+    ended = await agiraph(*words, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    return orjson.loads(ended.out)
+
+
+async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
+    async with up(agiraph):
+        made = await agiraph("new", "Paint it", "--name", "paint")
+        async with agiraph.start_at_terminal("chat", "paint") as chat:
+            await chat.says("? coordinator  Red or blue?")
+            await chat.says("Your next line answers it")
+            chat.types(b"/nope\n")
+            await chat.says("There is no command '/nope'")
+            chat.types(b"/skip\n")
+            await chat.says("Red or blue?")
+            chat.types(b"Hello\n")  # an answer again: it was put off once
+            await chat.says("Painted it Hello.")
+            chat.types(b"Thank you\n")
+            await chat.says(f"coordinator  {REPLY}")
+            chat.types(b"/cost\n")
+            await chat.says("reply · openai/test")
+            chat.types(b"\x04")  # Ctrl-D
+            ended = await chat.ends()
+        assert ended.code == 0, ended.out
+        assert "Thank you" in (agiraph.home / "history").read_text()
+        [item, *_] = await read(agiraph, "inbox")
+        assert (item["kind"], made.code) == ("result", 0)
+
+
+async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
+    async with up(agiraph):
+        await agiraph("new", "Paint it", "--name", "paint")
+        [agent] = await read(agiraph, "agents", "paint")
+        async with agiraph.start("tail", "paint") as tail:
+            await tail.says("Red or blue?")
+        piped = await agiraph.piped(b"blue\nWell done\n/board\n", "chat", agent["id"])
+    assert (piped.code, piped.err) == (0, "")
+    first, *_ = piped.out.splitlines()
+    assert first == "? coordinator  Red or blue?"
+    for words in ("Painted it blue.", f"coordinator  {REPLY}", "node_"):
+        assert words in piped.out, piped.out
+
+
+async def test_a_goal_is_run_on_the_server_that_has_the_home(agiraph: Shell) -> None:
+    async with up(agiraph) as server:
+        asked = await agiraph("run", "Paint it")
+        team = team_in(asked.out)
+        [question] = await read(agiraph, "inbox", "--open")
+        answered = await agiraph("answer", question["id"], "blue")
+        run = await agiraph("run", "--resume", team)
+        server.signal(signal.SIGTERM)
+        assert (await server.ends()).code == 0
+    again = await agiraph("board", team)
+
+    assert asked.code == 1
+    assert asked.out.startswith("An agiraph runs at http://127.0.0.1:")
+    assert f'Answer with: agiraph answer {question["id"]} "TEXT"' in asked.out
+    assert answered == Ended(0, f"Answered. Watch it go on with: agiraph tail {team}\n")
+    assert (run.code, "Painted it blue." in run.out) == (0, True), run.out
+    assert (again.code, "completed" in again.out) == (0, True)  # from the database itself
+
+
+async def test_a_question_is_answered_at_the_terminal_that_waits(agiraph: Shell) -> None:
+    async with up(agiraph), agiraph.start_at_terminal("new", "Paint it", "--wait") as waiting:
+        await waiting.says("your answer: ")
+        waiting.types(b"red\n")
+        ended = await waiting.ends()
+    assert (ended.code, "Painted it red." in ended.out) == (0, True)
+
+
+async def test_teams_are_steered_and_their_state_is_told(agiraph: Shell) -> None:
+    async with up(agiraph):
+        team = await read(agiraph, "new", "Paint it", "--name", "a/b")
+        paused = await agiraph("pause", "a/b")
+        resumed = await agiraph("resume", team["id"])
+        nudged = await agiraph("say", "coordinator", "Hurry", "--team", "a/b", "--nudge")
+        nobody = await agiraph("say", "ada", "Hurry", "--team", "a/b")
+        unknown = await agiraph("say", "nobody", "Hurry")
+        stopped = await agiraph("stop", "a/b")
+        triggers = await read(agiraph, "triggers", "a/b")
+        bill = await read(agiraph, "cost", "a/b")
+        lines = await agiraph("tail", team["id"], "--json", "--no-follow", "--after", "0")
+
+    identity = team["id"]
+    assert paused == Ended(0, f"Paused 'a/b'. Go on with: agiraph resume {identity}\n")
+    assert resumed == Ended(0, f"Resumed 'a/b'. Watch it with: agiraph tail {identity}\n")
+    assert nudged == Ended(0, "Told coordinator. It hears this at its next step.\n")
+    assert nobody == Ended(
+        1, "", "agiraph: There is no teammate 'ada'. On this team: coordinator.\n"
+    )
+    assert unknown.err == (
+        "agiraph: There is no agent or team 'nobody'. Name a team for its coordinator, an agent "
+        "by its id, or one by name with --team.\n"
+    )
+    assert (stopped.code, stopped.out.startswith("Stopped 'a/b'.")) == (0, True)
+    assert [trigger["type"] for trigger in triggers] == ["heartbeat"]
+    assert bill[0]["team_id"] == identity
+    numbers = [orjson.loads(line)["seq"] for line in lines.out.splitlines()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_tokens_are_made_used_and_taken_back(agiraph: Shell) -> None:
+    async with up(agiraph):
+        made = await read(agiraph, "tokens", "new", "reader")
+        reader = Shell(agiraph.home, {**agiraph.environment, "AGIRAPH_TOKEN": made["secret"]})
+        looked, refused = await asyncio.gather(reader("teams"), reader("new", "x"))
+        listed = await read(agiraph, "tokens")
+        taken = await agiraph("tokens", "revoke", made["id"])
+        after = await reader("new", "x")
+        link = await agiraph("link")
+
+    assert looked.code == 0
+    assert refused == Ended(
+        1, "", "agiraph: This takes the scope 'operate'; the token has 'read'.\n"
+    )
+    assert [token["name"] for token in listed if token["kind"] == "token"] == ["reader"]
+    assert taken == Ended(0, f"Taken back: {made['id']}.\n")
+    assert (after.code, "does not know the token" in after.err) == (1, True)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/signin\?code=\S+\n", link.out)
+
+
+async def test_a_server_of_another_home_is_not_mistaken_for_ours(
+    agiraph: Shell, tmp_path: pytest.TempPathFactory
+) -> None:
+    async with up(agiraph):
+        port = agiraph.environment["AGIRAPH_PORT"]
+        other = Shell(agiraph.home.with_name("other"), {"AGIRAPH_PORT": port})
+        other.home.mkdir()
+        (other.home / "token").write_text("of another server\n")
+        looked, told = await asyncio.gather(other("teams"), other("new", "x"))
+    assert looked == Ended(0, 'No teams yet. Begin with: agiraph run "GOAL"\n')
+    assert told == Ended(
+        1,
+        "",
+        f"agiraph: The server at http://127.0.0.1:{port} does not know the token of "
+        f"{str(other.home)!r}: it may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or "
+        "AGIRAPH_TOKEN.\n",
+    )
+
+
+async def test_a_tail_outlives_the_server_it_watches(agiraph: Shell) -> None:
+    async with up(agiraph) as server:
+        team = await read(agiraph, "new", "Paint it")
+        async with agiraph.start("tail", team["id"], "--after", "0") as tail:
+            await tail.says("Red or blue?")
+            server.signal(signal.SIGTERM)
+            assert (await server.ends()).code == 0
+            await tail.says("the line broke; waiting for the server")
+            async with agiraph.start("up") as again:
+                await again.says("Token for programs")
+                [question] = await read(agiraph, "inbox", "--open")
+                await agiraph("answer", question["id"], "blue")
+                await tail.says("the team is completed")
+            seen = tail.seen
+    assert seen.count("? Red or blue?") == 1
+    assert seen.count("✉ result: Painted it blue.") == 1

@@ -1,0 +1,160 @@
+"""Use: every command's help, what it says to wrong use, and to a server that is not there."""
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from agiraph.cli import SECTIONS, main
+from agiraph.cli import agiraph as commands
+
+NAMES = [name for section in SECTIONS.values() for name in section]
+GROUPS = {"db": ("upgrade",), "tokens": ("new", "revoke")}
+WORDS = [(name,) for name in NAMES] + [
+    (group, name) for group, names in GROUPS.items() for name in names
+]
+WRONG = {
+    ("new",): "Missing argument 'GOAL'.",
+    ("new", "x", "--mode", "endless"): (
+        "Invalid value for '--mode': 'endless' is not one of 'finite', 'infinite'."
+    ),
+    ("new", "x", "--budget", "-1"): "Invalid value for '--budget': -1.0 is not in the range x>=0.",
+    ("new", "x", "--mode", "infinite", "--wait"): (
+        "A team without an end has nothing to wait for: leave out --wait."
+    ),
+    ("new", "x", "--wait", "--json"): ("--wait is for people and --json for programs: choose one."),
+    ("say", "csv"): "Missing argument 'TEXT'.",
+    ("say", "csv", "Hello", "--nudge", "--wait"): (
+        "A nudge gets no reply: leave out --wait or --nudge."
+    ),
+    ("chat",): "Missing argument 'AGENT'.",
+    ("inbox", "all"): "Got unexpected extra argument (all)",
+    ("answer", "msg_1"): "Missing argument 'TEXT'.",
+    ("board",): "Missing argument 'TEAM'.",
+    ("agents",): "Missing argument 'TEAM'.",
+    ("thread",): "Missing argument 'THREAD'.",
+    ("tail", "csv", "--after", "-1"): "Invalid value for '--after': -1 is not in the range x>=0.",
+    ("triggers",): "Missing argument 'TEAM'.",
+    ("cost", "a", "b"): "Got unexpected extra argument (b)",
+    ("teams", "--jsn"): "No such option '--jsn'. Did you mean '--json'?",
+    ("stop",): "Missing argument 'TEAM'.",
+    ("pause",): "Missing argument 'TEAM'.",
+    ("resume",): "Missing argument 'TEAM'.",
+    ("export", "csv"): "Missing argument 'FOLDER'.",
+    ("link", "me"): "Got unexpected extra argument (me)",
+    ("tokens", "new"): "Missing argument 'NAME'.",
+    ("tokens", "new", "x", "--scope", "all"): (
+        "Invalid value for '--scope': 'all' is not one of 'read', 'talk', 'operate', 'admin'."
+    ),
+    ("tokens", "revoke"): "Missing argument 'TOKEN'.",
+    ("tokens", "renew"): "No such command 'renew'. Did you mean 'new'?",
+    ("completion", "tcsh"): (
+        "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'."
+    ),
+    ("up", "now"): "Got unexpected extra argument (now)",
+    ("serve", "now"): "Got unexpected extra argument (now)",
+    ("work", "now"): "Got unexpected extra argument (now)",
+}
+NEEDS_SERVER = [
+    ("new", "Count the beans"),
+    ("say", "csv", "Hello"),
+    ("chat", "csv"),
+    ("tail", "csv"),
+    ("stop", "csv"),
+    ("pause", "csv"),
+    ("resume", "csv"),
+    ("link",),
+    ("tokens",),
+    ("tokens", "new", "reader"),
+    ("tokens", "revoke", "pass_1"),
+]
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port where nobody listens, and nobody else can."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.fixture
+def use(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Run a command in this process: exit code, output, and what went to stderr."""
+    monkeypatch.setenv("AGIRAPH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AGIRAPH_PORT", str(port))
+
+    def run(*words: str) -> tuple[object, str, str]:
+        monkeypatch.setattr("sys.argv", ["agiraph", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return ended.value.code or 0, told.out, told.err
+
+    return run
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_every_command_has_help_that_fits_a_screen(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(commands, [*words, "--help"], prog_name="agiraph")
+
+    assert shown.exit_code == 0, shown.output
+    usage, _, about, *rest = shown.output.splitlines()
+    assert usage.startswith(f"Usage: agiraph {' '.join(words)} ")
+    assert re.match(r"  [A-Z].*\w", about)
+    assert max(len(line) for line in rest) <= 100
+    command: click.Command | None = commands
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    unexplained = [
+        option.name
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_use_is_told_in_one_line(use, words: tuple[str, ...]) -> None:
+    path = " ".join(words[:2]) if words[0] in GROUPS and words[1] in GROUPS[words[0]] else words[0]
+    code, out, err = use(*words)
+    assert (code, out) == (2, "")
+    assert err == f"agiraph: {WRONG[words]} See: agiraph {path} --help\n"
+
+
+@pytest.mark.parametrize("words", NEEDS_SERVER, ids=" ".join)
+@pytest.mark.parametrize("ran_before", [False, True], ids=["never", "before"])
+def test_without_a_server_it_is_said_how_to_start_one(
+    use,
+    tmp_path: Path,
+    port: int,
+    words: tuple[str, ...],
+    ran_before: bool,
+) -> None:
+    if ran_before:
+        (tmp_path / "home").mkdir()
+        (tmp_path / "home" / "token").write_text("kept\n")
+    told = f"No agiraph is running at http://127.0.0.1:{port}; start it with `agiraph up`."
+    assert use(*words) == (1, "", f"agiraph: {told}\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(use, shell: str) -> None:
+    code, out, err = use("completion", shell)
+    assert (code, err) == (0, "")
+    assert "_AGIRAPH_COMPLETE" in out
+
+
+def test_what_a_shell_asks_is_completed(use, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_AGIRAPH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "agiraph to")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert use() == (0, "plain,tokens\n", "")
