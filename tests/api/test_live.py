@@ -1,0 +1,306 @@
+"""What happens is told live, in order, without a gap, and at everybody's own pace."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+import pytest
+from pydantic import TypeAdapter
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from agiraph.api.deps import Pace
+from agiraph.api.frames import EVENTS, Frame
+from agiraph.api.happenings import DATA
+from agiraph.api.live import MOST_FRAMES, Draft, Hub, Watcher
+from agiraph.domain.events import EventType
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.store.tx import Tx
+from agiraph.testing import call, says
+from tests.api.serving import Served, serving
+
+FRAME: TypeAdapter[Any] = TypeAdapter(Frame)
+SUBSCRIBE = '{"op": "subscribe", "cursors": {}}'
+
+
+@pytest.fixture
+async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
+    async with serving(tmp_path / "home", database_url=database_url) as opened:
+        opened.world.script("ada")
+        yield opened
+
+
+def tick(tx: Tx, team_id: TeamId, count: int = 1, size: int = 1) -> None:
+    for _ in range(count):
+        tx.emit(team_id, "node.checkpoint", node_id="node_x", summary="x" * size)
+
+
+async def heard(line: ClientConnection) -> dict[str, Any]:
+    """The next frame, which is as it is described."""
+    said = orjson.loads(await line.recv())
+    FRAME.validate_python(said)
+    return said
+
+
+async def numbers(line: ClientConnection, until: int) -> list[int]:
+    """The numbers of the events on a line, up to that one."""
+    got: list[int] = []
+    while not got or got[-1] < until:
+        frame = await heard(line)
+        if frame["op"] == "event":
+            got.append(frame["event"]["seq"])
+    return got
+
+
+async def team(served: Served) -> TeamId:
+    served.world.script("ada")
+    return (await served.world.found("Watch", start=False)).team.id
+
+
+def test_every_type_of_event_is_described() -> None:
+    assert set(DATA) == set(EVENTS) == set(get_args(EventType))
+
+
+async def test_old_and_new_come_in_order_whenever_one_joins(on_each: Served) -> None:
+    watched = await team(on_each)
+    store, chance = on_each.world.store, random.Random(3)
+    writers, each = 6, 40
+
+    async def write() -> None:
+        for _ in range(each):
+            await store.write(tick, watched, chance.randrange(1, 3))
+
+    async def watch(path: str) -> list[int]:
+        for _ in range(chance.randrange(60)):
+            await asyncio.sleep(0)  # join at some time or other
+        async with on_each.follow(path) as line:
+            if path == "/events":
+                await line.send(orjson.dumps({"op": "subscribe", "cursors": {watched: 0}}).decode())
+            return await numbers(line, await asyncio.shield(last))
+
+    last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    paths = [f"/teams/{watched}/events", "/events"] * 4
+    watching = [asyncio.create_task(watch(path)) for path in paths]
+    await asyncio.gather(*(write() for _ in range(writers)))
+    last.set_result((await on_each.world.events(watched))[-1].seq)
+    for got in await asyncio.gather(*watching):
+        assert got == list(range(1, last.result() + 1))
+
+
+async def test_a_client_comes_back_with_the_number_it_got_to(served: Served) -> None:
+    watched = await team(served)
+    head = len(await served.world.events(watched))
+    got: list[int] = []
+    for _ in range(5):
+        await served.world.store.write(tick, watched, 7)
+        head += 7
+        after = got[-1] if got else 0
+        async with served.follow(f"/teams/{watched}/events?after={after}") as line:
+            hello = await heard(line)
+            assert (hello["op"], hello["heads"]) == ("hello", {watched: head})
+            got += await numbers(line, head - 3)  # it goes in the middle of things
+    async with served.follow(f"/teams/{watched}/events?after={got[-1]}") as line:
+        got += await numbers(line, head)
+    assert got == list(range(1, head + 1))
+
+
+async def test_whoever_missed_too_much_starts_anew(served: Served) -> None:
+    watched, near = await team(served), await team(served)
+    for identity, missed in ((watched, 2001), (near, 2000)):
+        await served.world.store.write(tick, identity, missed)
+    heads = {t: len(await served.world.events(t)) for t in (watched, near)}
+    cursors = {watched: heads[watched] - 2001, near: heads[near] - 2000}
+    async with served.follow() as line:
+        await line.send(orjson.dumps({"op": "subscribe", "cursors": cursors}).decode())
+        frames = [await heard(line) for _ in range(2002)]
+        await served.world.store.write(tick, watched)
+        last = await heard(line)
+    assert frames[0]["heads"] == heads
+    resyncs = [f for f in frames if f["op"] == "resync"]
+    assert resyncs == [{"op": "resync", "team_id": watched, "head": heads[watched]}]
+    events = [f["event"] for f in frames if f["op"] == "event"]
+    assert {e["team_id"] for e in events} == {near}
+    assert [e["seq"] for e in events] == list(range(cursors[near] + 1, heads[near] + 1))
+    assert last["event"]["seq"] == heads[watched] + 1
+
+
+async def test_numbers_of_another_database_start_anew(served: Served) -> None:
+    watched = await team(served)
+    head = len(await served.world.events(watched))
+    async with served.follow(f"/teams/{watched}/events?after={head + 1000}") as line:
+        assert [(await heard(line))["op"] for _ in range(2)] == ["hello", "resync"]
+
+
+async def test_a_new_team_and_an_archived_one_are_told_of(served: Served) -> None:
+    async with served.follow() as line:
+        await line.send(SUBSCRIBE)
+        assert (await heard(line))["heads"] == {}
+        made = await team(served)
+        assert (await heard(line))["event"]["team_id"] == made
+    await served.ask("DELETE", f"/teams/{made}")
+    head = len(await served.world.events(made))
+    async with served.follow(f"/teams/{made}/events") as line:
+        assert await numbers(line, head) == list(range(1, head + 1))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(
+            "",
+            "no json",
+            "[]",
+            "null",
+            "{}",
+            '{"op": "hello"}',
+            '{"op": "subscribe", "cursors": 1}',
+        ),
+        *(
+            '{"op": "subscribe", "cursors": {"t": -1}}',
+            '{"op": "subscribe", "cursors": {"t": "x"}}',
+        ),
+        *("[" * 20_000, '{"op": "subscribe", "cursors": {"t": 1.5}}', b"\0"),
+    ],
+    ids=range(12),
+)
+async def test_a_first_frame_that_means_nothing_ends_the_line(
+    first: str | bytes, served: Served
+) -> None:
+    async with served.follow() as line:
+        await line.send(first)
+        with pytest.raises(ConnectionClosed) as closed:
+            await line.recv()
+    assert closed.value.rcvd is not None
+    assert (closed.value.rcvd.code, "subscribe" in closed.value.rcvd.reason) == (4400, True)
+
+
+async def test_whoever_says_nothing_at_first_is_not_waited_for(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", pace=Pace(send=0.01)) as served, served.follow() as line:
+        with pytest.raises(ConnectionClosed) as closed:
+            await line.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4400
+
+
+@pytest.mark.parametrize("after", ["-1", "x", str(2**70)])
+async def test_a_number_that_is_none_opens_no_line(after: str, served: Served) -> None:
+    watched = await team(served)
+    with pytest.raises(Exception, match="HTTP 403"):
+        async with served.follow(f"/teams/{watched}/events?after={after}"):
+            pass
+
+
+def draft(thread: str = "t_1", team_id: str = "team_1") -> Draft:
+    return Draft(
+        team_id=TeamId(team_id),
+        agent_id=AgentId("agent_1"),
+        node_id=NodeId(f"node_{thread}"),
+        thread_id=ThreadId(thread),
+        lane="reply",
+    )
+
+
+async def test_words_nobody_has_read_yet_come_in_one_frame() -> None:
+    hub, slow = Hub(), Watcher(teams=None)
+    hub.join(slow)
+    for word in ("a", "b", "c"):
+        hub.said(draft(), word)
+    hub.said(draft("t_2"), "x")
+    hub.said(draft(), "d")
+    frames = [await slow.take() for _ in range(3)]
+    assert [(f["thread_id"], f["offset"], f["text"]) for f in frames if f] == [
+        ("t_1", 0, "abc"),
+        ("t_2", 0, "x"),
+        ("t_1", 3, "d"),
+    ]
+    assert slow.size == 0
+
+
+async def test_many_words_never_lose_a_slow_reader() -> None:
+    hub, slow = Hub(), Watcher(teams=None)
+    hub.join(slow)
+    for _ in range(5 * MOST_FRAMES):
+        hub.said(draft(), "word ")
+    assert (slow.is_lost, len(slow.frames)) == (False, 1)
+
+
+async def test_a_reply_is_read_while_it_is_written_and_by_whoever_comes_late(
+    served: Served,
+) -> None:
+    watched = await team(served)
+    hub = served.api.hub
+    async with served.follow(f"/teams/{watched}/events") as early:
+        assert (await heard(early))["op"] == "hello"
+        await numbers(early, len(await served.world.events(watched)))
+        hub.said(draft(team_id=watched), "Dear ")
+        assert (await heard(early))["text"] == "Dear "
+        async with served.follow(f"/teams/{watched}/events?after=100") as late:
+            frames = [await heard(late) for _ in range(3)]
+            assert [f["op"] for f in frames] == ["hello", "resync", "draft"]
+            assert frames[2]["text"] == "Dear "
+            hub.said(draft(team_id=watched), "friend")
+            for line in (early, late):
+                more = await heard(line)
+                assert (more["op"], more["offset"], more["text"]) == ("delta", 5, "friend")
+
+
+async def test_a_reply_that_is_whole_is_no_draft_any_more(served: Served) -> None:
+    served.world.script("ada", says("I am fine.", call("no_work_needed", reason="small talk")))
+    founded = await served.world.found("Talk", start=False)
+    async with served.follow(f"/teams/{founded.team.id}/events") as line:
+        await heard(line)
+        path = f"/agents/{founded.coordinator.id}/send"
+        await served.ask("POST", path, {"message": "How are you?"})
+        await served.world.settle()
+        got = [await heard(line)]
+        while got[-1].get("event", {}).get("type") != "node.completed":
+            got.append(await heard(line))
+    words = "".join(f["text"] for f in got if f["op"] == "delta")
+    assert "I am fine." in words
+    assert served.api.hub.drafts == {}
+
+
+async def test_a_stalled_client_is_closed_and_slows_nobody(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", pace=Pace(send=0.2)) as served:
+        watched = await team(served)
+        path = f"/teams/{watched}/events"
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
+        writer.write(
+            f"GET /api{path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            "Authorization: Bearer a-token-of-32-characters-for-test\r\n\r\n".encode()
+        )
+        await reader.read(1)  # it has begun; from here on nothing more is read
+        async with served.follow(path) as lively:
+            head = await told(served, watched, lively)
+            assert served.api.hub.lost == 1
+            _, metrics = await served.ask("GET", "/metrics")
+            assert "agiraph_watchers_lost_total 1" in metrics
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        async with served.follow(f"{path}?after=1") as back:
+            assert await numbers(back, head) == list(range(2, head + 1))
+
+
+async def told(served: Served, watched: TeamId, lively: ClientConnection) -> int:
+    """Let things happen, each heard at once by whoever listens, until the other is given up."""
+    got = [*await numbers(lively, len(await served.world.events(watched)))]
+    while not served.api.hub.lost:
+        await served.world.store.write(tick, watched, 1, 100_000)
+        got += await numbers(lively, got[-1] + 1)
+    assert got == list(range(1, got[-1] + 1))
+    return got[-1]
+
+
+async def test_a_watcher_that_falls_behind_is_lost_and_holds_nothing() -> None:
+    watcher = Watcher(teams=None)
+    for number in range(MOST_FRAMES + 1):
+        watcher.put({"op": "event", "event": {"seq": number}, "text": ""})
+    assert (watcher.is_lost, len(watcher.frames)) == (True, 0)
+    assert await watcher.take() is None
