@@ -129,6 +129,11 @@ def resolve(spool: Path) -> CommandResult | None:
     )
 
 
+def is_alive(spool: Path) -> bool:
+    """Whether anything of a spool's command runs, whoever runs it."""
+    return bool(_survivors(spool.absolute()))
+
+
 class _Process:
     """A running supervisor: what ends it, and how to see that it has ended."""
 

@@ -78,6 +78,13 @@ def put(
     return True
 
 
+def index_all(tx: Tx) -> None:
+    """Let every passage be found that is there: for rows that came without their words."""
+    tx.run("delete from passage_words")
+    for passage in PASSAGES.select(tx, "id is not null"):
+        _index(tx, passage)
+
+
 def drop(tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner = EVERYONE) -> int:
     """Forget all sections of one ref; how many there were."""
     where = "team_id = :team_id and owner = :owner and kind = :kind and ref = :ref"

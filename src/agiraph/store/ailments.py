@@ -1,0 +1,202 @@
+"""Ailments, as rows: what stands still although nothing keeps it, and what has grown too large."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import Usage, WorkNode
+from agiraph.store.nodes import NODES
+from agiraph.store.rows import from_json, to_micros
+from agiraph.store.triggers import TRIGGERS
+from agiraph.store.tx import Tx
+from agiraph.store.waits import WAITS, Wait
+
+_MOST = 1000
+"""As many of each kind as anybody wants to hear of."""
+
+
+def damage(tx: Tx) -> list[str]:
+    """What the database itself finds wrong with its file; PostgreSQL looks after its own."""
+    if tx.dialect != "sqlite":
+        return []
+    found = [str(row[0]) for row in tx.all("pragma integrity_check(20)")]
+    loose = tx.all("pragma foreign_key_check")
+    told = [f"a row of {row[0]} refers to one of {row[2]} that is gone" for row in loose[:20]]
+    return [line for line in found if line != "ok"] + told
+
+
+def gaps(tx: Tx) -> list[str]:
+    """Teams whose events are not numbered without a gap."""
+    rows = tx.all(
+        "select t.id, x.many, x.last from teams t join (select place / 1099511627776 as number,"
+        " count(*) as many, max(place % 1099511627776) as last from events group by 1) x"
+        " on x.number = t.number where x.many <> x.last"
+    )
+    return [f"{team}: {many} events, the last has number {last}" for team, many, last in rows]
+
+
+def bytes_used(tx: Tx) -> int:
+    if tx.dialect == "postgres":
+        row = tx.one("select pg_database_size(current_database())")
+        return 0 if row is None else int(row[0])
+    pages, size = tx.one("pragma page_count"), tx.one("pragma page_size")
+    return int(pages[0]) * int(size[0]) if pages and size else 0
+
+
+def others(tx: Tx) -> int:
+    """Connections to this PostgreSQL database that were there before ours."""
+    if tx.dialect == "sqlite":
+        return 0
+    row = tx.one(
+        "select count(*) from pg_stat_activity a where a.datname = current_database()"
+        " and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()"
+        " and a.backend_start < (select b.backend_start from pg_stat_activity b"
+        " where b.pid = pg_backend_pid())"
+    )
+    return 0 if row is None else int(row[0])
+
+
+def left_running(tx: Tx) -> list[WorkNode]:
+    """What runs by its row."""
+    return NODES.select(tx, "status = 'running' order by id limit :most", most=_MOST)
+
+
+def waiting_for_nothing(tx: Tx) -> list[WorkNode]:
+    where = (
+        "status = 'waiting' and not exists (select 1 from waits w where w.node_id = nodes.id)"
+        " order by id limit :most"
+    )
+    return NODES.select(tx, where, most=_MOST)
+
+
+def waiting_for_what_ended(tx: Tx) -> list[Wait]:
+    """Waits for work or a stage that is over, or is not there: nobody will settle them."""
+    where = (
+        "exists (select 1 from nodes p where p.id = waits.node_id and p.status = 'waiting') and ("
+        " (waiting_on like 'node:%' and not exists (select 1 from nodes n"
+        "   where 'node:' || n.id = waiting_on"
+        "   and n.status in ('pending', 'assigned', 'running', 'waiting')))"
+        " or (waiting_on like 'stage:%' and not exists (select 1 from stages s"
+        "   where 'stage:' || s.id = waiting_on and s.status = 'running')))"
+        " order by created_at limit :most"
+    )
+    return WAITS.select(tx, where, most=_MOST)
+
+
+def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
+    """Waits for an answer to a question that is not there, or was answered without them."""
+    where = (
+        "(waiting_on like 'answer:%' or waiting_on like 'approval:%') and exists (select 1"
+        " from nodes p where p.id = waits.node_id and p.status = 'waiting')"
+        " and not exists (select 1 from messages m where m.answered_at is null"
+        "   and m.id = substr(waiting_on, position_of + 1)) order by created_at limit :most"
+    )
+    position = "instr(waiting_on, ':')" if tx.dialect == "sqlite" else "position(':' in waiting_on)"
+    return WAITS.select(tx, where.replace("position_of", position), most=_MOST)
+
+
+def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
+    where = (
+        "waiting_on like 'time:%' and not exists (select 1 from timers t"
+        " where 'time:' || t.id = waiting_on) order by created_at limit :most"
+    )
+    return WAITS.select(tx, where, most=_MOST)
+
+
+def unarmed(tx: Tx) -> list[Trigger]:
+    """Triggers that are due at a time nobody is going to ring at."""
+    where = (
+        "status = 'active' and due_at is not null and not exists (select 1 from timers t"
+        " where t.id = 'trigger:' || triggers.id) order by due_at limit :most"
+    )
+    return TRIGGERS.select(tx, where, most=_MOST)
+
+
+def queued_for_nobody(tx: Tx) -> list[WorkNode]:
+    """Work in the queue of somebody who has left."""
+    where = (
+        "status = 'assigned' and exists (select 1 from agents a where a.id = nodes.assignee_id"
+        " and a.retired_at is not null) order by id limit :most"
+    )
+    return NODES.select(tx, where, most=_MOST)
+
+
+def startable(tx: Tx) -> list[WorkNode]:
+    """Work that has everything it needs and somebody to do it, and is in nobody's queue."""
+    where = (
+        "status = 'pending' and assignee_id is not null and not exists (select 1"
+        " from dependencies d join nodes n on n.id = d.needs_id where d.node_id = nodes.id"
+        " and n.status <> 'completed') and exists (select 1 from teams t"
+        " where t.id = nodes.team_id and t.status = 'active') order by id limit :most"
+    )
+    return NODES.select(tx, where, most=_MOST)
+
+
+def forgotten(tx: Tx) -> list[str]:
+    """Queues on PostgreSQL that hold work and have no entry; the embedded engine needs none."""
+    if tx.dialect == "sqlite":
+        return []
+    from agiraph.store.nodes import WITHOUT_QUEUE_ENTRY
+
+    return [str(row[0]) for row in tx.all(WITHOUT_QUEUE_ENTRY)]
+
+
+def unheard(tx: Tx, *, since: datetime) -> int:
+    """Messages to agents that nobody has seen since then although their agent has nothing open."""
+    row = tx.one(
+        "select count(*) from messages m where m.seen_at is null and m.created_at < :since"
+        " and exists (select 1 from agents a join teams t on t.id = a.team_id"
+        "   where a.id = m.recipient and a.retired_at is null and t.status = 'active')"
+        " and not exists (select 1 from nodes n where n.assignee_id = m.recipient"
+        "   and n.status in ('pending', 'assigned', 'running', 'waiting'))",
+        since=to_micros(since),
+    )
+    return 0 if row is None else int(row[0])
+
+
+def unsent(tx: Tx, *, since: datetime) -> int:
+    """Deliveries that should have gone out by then."""
+    row = tx.one(
+        "select count(*) from deliveries where status in ('queued', 'sending') and due_at < :since",
+        since=to_micros(since),
+    )
+    return 0 if row is None else int(row[0])
+
+
+class Shown(NamedTuple):
+    """How much a thread showed its model when it last answered."""
+
+    thread_id: ThreadId
+    model: str
+    tokens: int
+
+
+def open_threads(tx: Tx, *, limit: int = 200) -> list[Shown]:
+    rows = tx.all(
+        "select t.id, t.number from threads t where t.closed_at is null"
+        " order by t.number desc limit :limit",
+        limit=limit,
+    )
+    found: list[Shown] = []
+    for thread_id, number in rows:
+        row = tx.one(
+            "select model, usage from turns where place > :first and place < :last"
+            " and role = 'assistant' order by place desc limit 1",
+            first=number << 32,
+            last=(number + 1) << 32,
+        )
+        if row is not None and row[0] and row[1]:
+            usage = Usage(**from_json(row[1]))
+            found.append(Shown(ThreadId(thread_id), row[0], usage.input_tokens))
+    return found
+
+
+def models(tx: Tx) -> dict[str, str]:
+    """The models that members of teams at work are asked with, each with a team that uses it."""
+    rows = tx.all(
+        "select a.model, min(t.name) from agents a join teams t on t.id = a.team_id"
+        " where a.retired_at is null and a.kind = 'llm' and t.status in ('active', 'paused')"
+        " group by a.model order by a.model"
+    )
+    return {str(row[0]): str(row[1]) for row in rows}

@@ -1,0 +1,296 @@
+"""`agiraph doctor`: says what is in force and what is wrong, and repairs what can do no harm."""
+
+import asyncio
+import os
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.time import SystemClock
+from agiraph.home import commands
+from agiraph.services import mail
+from agiraph.store import deliveries, waits
+from agiraph.store.deliveries import DELIVERIES
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.store.waits import WAITS
+from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.script import Status
+from tests.cli.shell import Shell
+from tests.running import on, up
+
+ASKS = says(call("ask_human", question="Which one?"))
+
+
+async def visit(agiraph: Shell, *arguments: str) -> tuple[int, dict[str, Any]]:
+    ended = await agiraph("doctor", "--json", *arguments)
+    assert ended.err == ""
+    return ended.code, orjson.loads(ended.out)
+
+
+def problems(report: dict[str, Any]) -> dict[str, list[str]]:
+    return {f["name"]: f["details"] for f in report["findings"] if f["verdict"] == "problem"}
+
+
+async def parked(world: World, goal: str = "Try") -> Any:
+    """A team whose only work waits for a person."""
+    world.script(goal.split()[-1].lower(), ASKS)
+    founded = await world.found(
+        goal, model=f"scripted/{goal.split()[-1].lower()}", heartbeat=3600.0
+    )
+    await world.settle()
+    return founded
+
+
+def lose_waits(tx: Tx, node_id: NodeId) -> None:
+    waits.drop(tx, node_id)
+
+
+def wait_for(tx: Tx, node_id: NodeId, waiting_on: str) -> None:
+    """Let a parked node wait for something else than it does."""
+    [wait] = waits.of_node(tx, node_id)
+    tx.run("delete from waits where node_id = :id", id=node_id)
+    WAITS.insert(
+        tx,
+        waits.Wait(
+            waiting_on=waiting_on,
+            node_id=node_id,
+            thread_id=wait.thread_id,
+            call_id=wait.call_id,
+            reason="planted",
+            created_at=tx.now,
+        ),
+    )
+
+
+def lose_timers(tx: Tx) -> None:
+    tx.run("delete from timers")
+
+
+def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
+    deliveries.add_channels(tx, {"mail": frozenset({"report"})})
+    node = NODES.get(tx, node_id)
+    message = mail.send(
+        tx, team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",
+        title="News", text="It is done.", node_id=node_id,
+    )  # fmt: skip
+    [delivery] = deliveries.of_message(tx, message.id)
+    DELIVERIES.update(tx, delivery.id, status="failed", error="no such host", tries=10)
+    return delivery.id
+
+
+async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
+    agiraph: Shell,
+) -> None:
+    agiraph.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
+    before = await agiraph("doctor")
+    assert (before.code, agiraph.home.exists()) == (0, False)
+    assert "is not there yet" in before.out
+    await agiraph("teams")
+    code, report = await visit(agiraph)
+    assert (code, report["well"], problems(report)) == (0, True, {})
+    assert report["settings"]["OPENAI_API_KEY"] == {"value": "set", "origin": "environment"}
+    assert report["settings"]["AGIRAPH_PORT"] == {"value": "8717", "origin": "default"}
+    assert "sk-secret" not in before.out + str(report)
+    assert "t" * 40 not in before.out + str(report)
+
+
+async def test_what_stands_still_is_found_explained_and_set_going_again(
+    tmp_path: Path, database_url: str
+) -> None:
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
+    async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
+        empty, ended, sleeping, well = [await parked(world, f"Goal {n}") for n in range(4)]
+        gone = await world.found("Done", start=False)
+        await world.store.write(lose_waits, empty.node.id)
+        await world.store.write(wait_for, ended.node.id, f"node:{gone.team.id}")
+        await world.store.write(wait_for, sleeping.node.id, "time:timer_lost")
+        await world.store.write(lose_timers)
+        delivery_id = await world.store.write(fail_delivery, well.team.id, well.node.id)
+
+    code, report = await visit(agiraph)
+    found = problems(report)
+    assert code == 1
+    assert set(found) >= {"work", "messages"}
+    assert {
+        f"{empty.node.id} waits, but for nothing.",
+        f"{ended.node.id} waits for node:{gone.team.id}, which is over or gone.",
+        f"{sleeping.node.id} sleeps, but no timer will wake it.",
+    } <= set(found["work"])
+    assert found["messages"] == [f"{delivery_id} was given up on mail: no such host"]
+
+    _, fixed = await visit(agiraph, "--fix")
+    assert {
+        f"{empty.node.id} is back in its queue.",
+        f"{ended.node.id} no longer waits for node:{gone.team.id}.",
+        f"{sleeping.node.id} wakes now.",
+        f"{delivery_id} goes out again.",
+    } <= set(fixed["done"])
+    assert not {"work", "messages"} & set(problems(fixed))
+
+    async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
+        for number in range(4):
+            world.script(str(number))
+        await world.settle()
+        asked = [
+            {wait.waiting_on for wait in await world.store.read(waits.of_node, founded.node.id)}
+            for founded in (empty, ended, sleeping, well)
+        ]
+        questions = [await world.questions(f.team.id) for f in (empty, ended, sleeping, well)]
+    # Their calls were made again: each now waits for a question that is there to be answered.
+    for waiting_on, open_questions in zip(asked, questions, strict=True):
+        assert len(waiting_on) == 1
+        assert waiting_on <= {f"answer:{question.id}" for question in open_questions}
+    code, report = await visit(agiraph)
+    assert "work" not in problems(report)
+
+
+async def test_owners_of_work_that_nobody_runs_are_noted_and_cleared(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'home' / 'agiraph.db'}"
+    async with World(tmp_path / "home", database_url=url, clock=SystemClock()) as world:
+        founded = await parked(world)
+
+        def cut_off(tx: Tx) -> None:
+            waits.drop(tx, founded.node.id)
+            NODES.update(tx, founded.node.id, status="running", owner="run_dead")
+
+        await world.store.write(cut_off)
+    agiraph = Shell(tmp_path / "home")
+    code, report = await visit(agiraph)
+    notes = {f["name"]: f["what"] for f in report["findings"] if f["verdict"] == "note"}
+    assert (code, notes["cut off"]) == (1 if problems(report) else 0,
+                                        "1 pieces of work go on at the next start.")  # fmt: skip
+    _, fixed = await visit(agiraph, "--fix")
+    assert "Freed 1 pieces of work whose owner is gone." in fixed["done"]
+
+
+async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_put_right(
+    agiraph: Shell, tmp_path: Path
+) -> None:
+    await agiraph("teams")
+    home = agiraph.home
+    mark = uuid.uuid4().hex
+    (home / "token").write_text("secret\n")
+    (home / "token").chmod(0o644)
+    home.chmod(0o755)
+    stage = home / "teams" / "team_1" / "nodes" / "node_1" / "_stage"
+    stage.mkdir(parents=True)
+    (stage / "half.md").write_text("half")
+    spool = home / "spool" / "call_1"
+    spool.mkdir(parents=True)
+    pipe = tmp_path / "begun"
+    os.mkfifo(pipe)
+    left = await _leave_behind(spool, f"echo begun > {pipe}; exec -a {mark} sleep 600", tmp_path)
+    try:
+        assert await asyncio.to_thread(pipe.read_text) == "begun\n"
+        code, report = await visit(agiraph)
+        found = problems(report)
+        assert code == 1
+        assert found["permissions"] == [
+            "the home itself has mode 755; it should be 700.",
+            "token has mode 644; it should be 600.",
+        ]
+        assert found["unfinished copies"] == ["teams/team_1/nodes/node_1/_stage"]
+        assert found["processes"] == ["Something of call_1 is alive."]
+        code, fixed = await visit(agiraph, "--fix")
+        assert (code, len(fixed["done"])) == (0, 4)
+        assert (home.stat().st_mode & 0o777, (home / "token").stat().st_mode & 0o777) == (
+            0o700,
+            0o600,
+        )
+        assert (stage.exists(), stage.parent.exists()) == (False, True)
+        assert commands.is_alive(spool) is False
+    finally:
+        if left.returncode is None:
+            left.kill()
+        await left.wait()
+
+
+async def _leave_behind(spool: Path, command: str, cwd: Path) -> asyncio.subprocess.Process:
+    """A supervised command whose owner does not hold the home: as one that hangs leaves it."""
+    script = (
+        "import asyncio, sys; from pathlib import Path; from agiraph.home import commands\n"
+        "spool, command, cwd = sys.argv[1:]\n"
+        "env = commands.child_environment(Path(cwd))\n"
+        "asyncio.run(commands.run(Path(spool), command=command, cwd=Path(cwd), timeout=900,"
+        " env=env))"
+    )
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(spool), command, str(cwd)
+    )
+
+
+async def test_beside_a_running_server_it_looks_and_refuses_to_touch(agiraph: Shell) -> None:
+    async with up(agiraph) as running:
+        code, report = await visit(agiraph)
+        pid = running.process.process.pid
+        assert (code, report["at_work"]) == (0, f"Process {pid}")
+        agiraph.home.chmod(0o755)
+        refused = await agiraph("doctor", "--fix")
+        assert (refused.code, refused.out) == (1, "")
+        assert refused.err.startswith(f"agiraph: Process {pid} is at work; nothing was changed.")
+        assert agiraph.home.stat().st_mode & 0o777 == 0o755
+
+
+async def test_beside_processes_on_postgresql_it_refuses_to_touch(
+    tmp_path: Path, postgres: Any
+) -> None:
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": postgres.fresh()})
+    async with agiraph.start("work") as working:
+        await working.says("At work.")
+        code, report = await visit(agiraph)
+        assert (code, "connections to the database" in report["at_work"]) == (0, True)
+        refused = await agiraph("doctor", "--fix")
+        assert (refused.code, "is at work; nothing was changed" in refused.err) == (1, True)
+
+
+async def test_a_model_without_its_key_is_named_with_what_to_set(agiraph: Shell) -> None:
+    async with World(agiraph.home, clock=SystemClock()) as world:
+        await world.found("Try", model="anthropic/claude-x", start=False)
+    code, report = await visit(agiraph)
+    [finding] = [f for f in report["findings"] if f["name"] == "model anthropic/claude-x"]
+    assert (code, finding["verdict"]) == (1, "problem")
+    assert "ANTHROPIC_API_KEY" in finding["what"]
+
+
+async def test_models_are_asked_only_when_told_to(agiraph: Shell) -> None:
+    async with ModelServer([says("well"), Status(401, "bad key sk-canary-canary")]) as server:
+        on(agiraph, server)
+        await agiraph("teams")
+        assert (await visit(agiraph))[0] == 0
+        assert server.requests == []
+        code, report = await visit(agiraph, "--online")
+        assert (code, len(server.requests)) == (0, 1)
+        code, report = await visit(agiraph, "--online")
+    assert code == 1
+    assert list(problems(report)) == ["answer of openai/test"]
+    assert "sk-canary" not in str(report)
+
+
+async def test_a_damaged_database_is_named_and_left_alone(agiraph: Shell) -> None:
+    await agiraph("teams")
+    path = agiraph.home / "agiraph.db"
+    data = bytearray(path.read_bytes())
+    data[:16] = b"not a database!!"
+    path.write_bytes(data)
+    code, report = await visit(agiraph)
+    [finding] = [f for f in report["findings"] if f["name"] == "database"]
+    assert (code, finding["verdict"]) == (1, "problem")
+    assert "is damaged" in finding["what"]
+    assert path.read_bytes() == bytes(data)
+
+
+async def test_a_home_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("nothing is closed to root")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o500)
+    code, report = await visit(Shell(home))
+    assert (code, list(problems(report))) == (1, ["home"])
