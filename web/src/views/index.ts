@@ -1,5 +1,5 @@
 /** Views: the screens of a team beside its conversations. One line here makes a route, a link and a palette entry. */
-import type { LucideIcon } from "lucide-react";
+import { AlarmClock, Brain, Coins, Folder, type LucideIcon, ScrollText, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
 import type { Team } from "@/api/client";
 
@@ -21,7 +21,14 @@ export interface Screen {
   key?: string;
 }
 
-export const SCREENS: Screen[] = [];
+export const SCREENS: Screen[] = [
+  { path: "board", label: "Board", icon: Workflow, load: () => import("./board/Board"), isListed: true, key: "b" },
+  { path: "files", label: "Files", icon: Folder, load: () => import("./files/Files"), isListed: true, key: "f" },
+  { path: "memory", label: "Memory", icon: Brain, load: () => import("./memory/Memory"), isListed: true, key: "m" },
+  { path: "triggers", label: "Triggers", icon: AlarmClock, load: () => import("./triggers/Triggers"), isListed: true, key: "t" },
+  { path: "cost", label: "Cost", icon: Coins, load: () => import("./cost/Cost"), isListed: true, key: "o" },
+  { path: "threads", label: "Threads", icon: ScrollText, load: () => import("./threads/Threads"), isListed: true, key: "h" },
+];
 
 export const screen = (path: string): Screen | undefined => SCREENS.find((one) => one.path === path);
 

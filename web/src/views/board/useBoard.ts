@@ -26,7 +26,7 @@ export function changed(node: WorkNode, event: Event): WorkNode {
   const at = event.at;
   switch (event.type) {
     case "node.assigned":
-      return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: node.assignee_id === event.data.agent_id ? node.assignee : null, waiting_reason: null };
+      return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: event.data.agent ?? (node.assignee_id === event.data.agent_id ? node.assignee : null), waiting_reason: null };
     case "node.started":
       return { ...node, status: "running", attempt: event.data.attempt, started_at: node.started_at ?? at, waiting_reason: null };
     case "node.waiting":

@@ -1,0 +1,224 @@
+/** Files: what a team has in its folder, as a tree with a preview. */
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { ChevronLeft, ChevronRight, Copy, Download, File, FileText, Folder, FolderOpen, Image, Table2 } from "lucide-react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { explain } from "@/api/client";
+import { boardQuery } from "@/api/queries";
+import { copyText } from "@/lib/clipboard";
+import { cx } from "@/lib/cx";
+import { fullTime, size, when } from "@/lib/format";
+import { EmptyState, Header, IconButton, Loading, Trouble } from "@/ui";
+import { screenHref, type ScreenProps } from "@/views";
+import { useNarrow } from "@/views/parts/narrow";
+import { tell } from "@/views/parts/toast";
+import { kindOf, Preview } from "@/views/files/Preview";
+import { type Opened, openQuery, rawHref } from "@/views/files/open";
+import { above, type Entry, move, nameOf, parentOf, type TreeRow, treeRows } from "@/views/files/tree";
+
+/** Folders whose names say nothing: what people call them stands beside. */
+type Names = ReadonlyMap<string, string>;
+
+export default function Files({ team, rest }: ScreenProps) {
+  const path = rest.replace(/\/+$/, "");
+  const isPhone = useNarrow(768);
+  const opened = useQuery(openQuery(team.id, path));
+  const board = useQuery(boardQuery(team.id));
+  const names = useMemo<Names>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
+  const isFile = path !== "" && opened.data?.path === path && opened.data.kind !== "folder";
+  const showsTree = !isPhone || !isFile;
+  return (
+    <>
+      <Header title="Files" subtitle={team.name} />
+      <div className="flex min-h-0 flex-1">
+        {showsTree && (
+          <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
+            <Tree team={team.id} path={path} names={names} />
+          </nav>
+        )}
+        {(!isPhone || isFile) && (
+          <section aria-label="Preview" className="flex min-w-0 flex-1 flex-col">
+            <Bar team={team.id} path={path} opened={opened.data} names={names} isPhone={isPhone} />
+            <div className="scroll min-h-0 flex-1" tabIndex={-1}>
+              {path === "" ? (
+                <Welcome />
+              ) : opened.isPending ? (
+                <Loading what="Opening the file" />
+              ) : opened.isError ? (
+                <Trouble title={`${nameOf(path)} could not be opened`} detail={explain(opened.error)} onRetry={() => void opened.refetch()} />
+              ) : opened.data.kind === "folder" ? (
+                <FolderList team={team.id} entries={opened.data.entries} names={names} />
+              ) : (
+                <Preview opened={opened.data} href={rawHref(team.id, path)} />
+              )}
+            </div>
+          </section>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Welcome() {
+  return (
+    <EmptyState icon={<FileText />} title="Pick a file to read it">
+      <p>
+        <code>memory</code> is what the team noted, <code>agents</code> is what each of them keeps, and <code>nodes</code> has a folder for every piece
+        of work: what was asked, its scratch files and what it published.
+      </p>
+    </EmptyState>
+  );
+}
+
+function Bar({ team, path, opened, names, isPhone }: { team: string; path: string; opened: Opened | undefined; names: Names; isPhone: boolean }) {
+  if (path === "") return null;
+  const folders = above(path);
+  const isFile = opened !== undefined && opened.kind !== "folder";
+  return (
+    <div className="flex h-11 shrink-0 items-center gap-1 border-b border-line pr-2 pl-4 max-md:pl-1">
+      {isPhone && (
+        <Link to={screenHref(team, "files", parentOf(path)) as "/"} aria-label="Back to the files" className="flex size-10 items-center justify-center">
+          <ChevronLeft className="size-4" />
+        </Link>
+      )}
+      <ol aria-label="Where it is" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
+        {folders.map((folder) => (
+          <li key={folder} className="flex min-w-0 shrink items-center gap-1 max-md:hidden">
+            <Link to={screenHref(team, "files", folder) as "/"} title={folder} className="truncate text-ink-2 hover:underline">
+              {names.get(folder) ?? nameOf(folder)}
+            </Link>
+            <ChevronRight className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+          </li>
+        ))}
+        <li aria-current="page" className="min-w-0 shrink-0 truncate font-medium max-md:shrink" title={path}>
+          {names.get(path) ?? nameOf(path)}
+        </li>
+      </ol>
+      {isFile && (
+        <>
+          {"bytes" in opened && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{size(opened.bytes)}</span>}
+          {opened.kind === "text" && (
+            <IconButton label="Copy the text" onClick={() => void copyText(opened.text).then(() => tell("The text is copied."))}>
+              <Copy className="size-4" />
+            </IconButton>
+          )}
+          <a href={rawHref(team, path)} download={nameOf(path)} aria-label="Download" title="Download" className="flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-10">
+            <Download className="size-4" />
+          </a>
+        </>
+      )}
+    </div>
+  );
+}
+
+function Tree({ team, path, names }: { team: string; path: string; names: Names }) {
+  const navigate = useNavigate();
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...above(path), path]));
+  // Wherever one comes from, the way to what is shown stands open.
+  useEffect(() => setOpen((now) => new Set([...now, ...above(path)])), [path]);
+  const wanted = useMemo(() => ["", ...[...open].filter((folder) => folder !== "")], [open]);
+  const loaded = useQueries({
+    queries: wanted.map((folder) => openQuery(team, folder)),
+    combine: (all) => ({ all, first: all[0]! }),
+  });
+  const listings = new Map<string, Entry[]>();
+  loaded.all.forEach((one, at) => {
+    if (one.data?.kind === "folder") listings.set(wanted[at]!, one.data.entries);
+  });
+  const rows = treeRows(listings, open);
+  const [at, setAt] = useState<string | null>(null);
+  const tree = useRef<HTMLUListElement>(null);
+  const current = rows.findIndex((row) => row.entry.path === (at ?? path));
+  const tabStop = Math.max(0, current);
+
+  function toggle(folder: string) {
+    setOpen((now) => {
+      const next = new Set(now);
+      if (!next.delete(folder)) next.add(folder);
+      return next;
+    });
+  }
+  function activate(row: TreeRow) {
+    setAt(row.entry.path);
+    if (row.isFolder) toggle(row.entry.path);
+    else void navigate({ to: screenHref(team, "files", row.entry.path) as "/" });
+  }
+  function onKeyDown(event: KeyboardEvent) {
+    if (event.metaKey || event.ctrlKey || event.altKey) return;
+    const row = rows[tabStop];
+    if (row && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      return activate(row);
+    }
+    const done = move(rows, tabStop, event.key);
+    if (!done) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if ("toggle" in done) return toggle(done.toggle);
+    setAt(rows[done.to]!.entry.path);
+    tree.current?.querySelectorAll<HTMLElement>("[role=treeitem]")[done.to]?.focus();
+  }
+
+  if (loaded.first.isPending) return <Loading what="Reading the folder" />;
+  if (loaded.first.isError) return <Trouble title="The files could not be listed" detail={explain(loaded.first.error)} onRetry={() => void loaded.first.refetch()} />;
+  if (rows.length === 0) return <EmptyState icon={<Folder />} title="No files yet">What the team writes down and publishes appears here as it happens.</EmptyState>;
+  return (
+    <ul ref={tree} role="tree" aria-label="Files" onKeyDown={onKeyDown} className="px-2">
+      {rows.map((row, place) => {
+        const isCurrent = row.entry.path === path;
+        const said = names.get(row.entry.path);
+        return (
+          <li
+            key={row.entry.path}
+            role="treeitem"
+            aria-level={row.depth + 1}
+            aria-posinset={row.place}
+            aria-setsize={row.of}
+            aria-expanded={row.isFolder ? row.isOpen : undefined}
+            aria-selected={isCurrent}
+            tabIndex={place === tabStop ? 0 : -1}
+            onClick={() => activate(row)}
+            onFocus={() => setAt(row.entry.path)}
+            title={said ? row.entry.path : undefined}
+            style={{ paddingLeft: 8 + row.depth * 16 }}
+            className={cx("flex h-7 cursor-pointer items-center gap-1.5 rounded-sm pr-2 text-sm outline-offset-[-2px] pointer-coarse:h-11", isCurrent ? "bg-press font-medium" : "hover:bg-hover")}
+          >
+            <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
+            <EntryIcon entry={row.entry} isOpen={row.isOpen} />
+            <span className="min-w-0 flex-1 truncate">{said ?? row.name}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function EntryIcon({ entry, isOpen = false }: { entry: Entry; isOpen?: boolean }) {
+  const look = "size-4 shrink-0 text-ink-3";
+  if (entry.kind === "folder") return isOpen ? <FolderOpen className={look} aria-hidden /> : <Folder className={look} aria-hidden />;
+  if (/\.(png|jpe?g|gif|webp|svg)$/i.test(entry.path)) return <Image className={look} aria-hidden />;
+  const kind = kindOf(entry.path);
+  const Icon = kind === "csv" ? Table2 : kind === "markdown" ? FileText : File;
+  return <Icon className={look} aria-hidden />;
+}
+
+function FolderList({ team, entries, names }: { team: string; entries: Entry[]; names: Names }) {
+  const rows = treeRows(new Map([["", entries]]), new Set());
+  if (rows.length === 0) return <EmptyState icon={<Folder />} title="This folder is empty" />;
+  return (
+    <ul className="p-3">
+      {rows.map(({ entry, name }) => (
+        <li key={entry.path}>
+          <Link to={screenHref(team, "files", entry.path) as "/"} className="flex min-h-9 items-center gap-2.5 rounded-sm px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
+            <EntryIcon entry={entry} />
+            <span className="min-w-0 flex-1 truncate">{names.get(entry.path) ?? name}</span>
+            {entry.kind === "file" && <span className="tabular text-xs text-ink-3">{size(entry.size)}</span>}
+            <time dateTime={entry.modified} title={fullTime(entry.modified)} className="tabular w-16 text-right text-xs text-ink-3 max-md:hidden">
+              {when(entry.modified)}
+            </time>
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,79 @@
+/** Held: what was learned from words nobody vouches for. It counts only if the person says so. */
+import { useMutation, type UseQueryResult } from "@tanstack/react-query";
+import { Check, ShieldQuestion, X } from "lucide-react";
+import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
+import { capital, fullTime, when } from "@/lib/format";
+import { Button, Chip, EmptyState, Loading, Trouble } from "@/ui";
+import { refresh, Source } from "@/views/memory/parts";
+import { tell, tellTrouble } from "@/views/parts/toast";
+
+type HeldItem = Schemas["HeldView"];
+
+export function Held({ team, people, query }: { team: Team; people: Agent[]; query: UseQueryResult<HeldItem[]> }) {
+  return (
+    <div className="scroll min-h-0 flex-1" tabIndex={-1}>
+      {query.isPending ? (
+        <Loading what="Looking what waits for your word" />
+      ) : query.isError && !query.data ? (
+        <Trouble title="This could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+      ) : !query.data || query.data.length === 0 ? (
+        <EmptyState icon={<ShieldQuestion />} title="Nothing to confirm">
+          What agents learn from web pages, mails and files of strangers is held here first. It is in nobody's mind until you confirm it.
+        </EmptyState>
+      ) : (
+        <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
+          <p className="mb-2 text-sm text-ink-2">These come from words nobody on the team vouches for. Until you confirm them, no agent works with them.</p>
+          <ul className="divide-y divide-line">
+            {query.data.map((item) => (
+              <Item key={item.id} item={item} team={team} agent={people.find((agent) => agent.id === item.agent_id)} />
+            ))}
+          </ul>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent | undefined }) {
+  const decide = useMutation({
+    mutationFn: async (isTrue: boolean): Promise<boolean> => {
+      const params = { path: { item: item.id } };
+      if (isTrue) await unwrap(api.POST("/api/held/{item}/confirm", { params }));
+      else await unwrap(api.POST("/api/held/{item}/reject", { params }));
+      return isTrue;
+    },
+    onSuccess: (isTrue) => {
+      refresh();
+      tell(isTrue ? "It counts from now on." : "It will never count.");
+    },
+    onError: (error) => tellTrouble("That did not work", error),
+  });
+  return (
+    <li className="py-3.5">
+      <p className="text-sm break-words whitespace-pre-wrap">{item.text}</p>
+      <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
+        <Chip tone="wait">{capital(item.kind)}</Chip>
+        {agent && <span>{capital(agent.name)}</span>}
+        <time dateTime={item.created_at} title={fullTime(item.created_at)}>
+          {when(item.created_at)}
+        </time>
+        {item.source && (
+          <span className="flex flex-wrap gap-x-1">
+            from
+            {item.source.split(", ").map((id) => (
+              <Source key={id} team={team.id} id={id} />
+            ))}
+          </span>
+        )}
+      </p>
+      <div className="mt-2.5 flex gap-2">
+        <Button size="sm" disabled={decide.isPending} onClick={() => decide.mutate(true)}>
+          <Check className="size-3.5" /> Confirm
+        </Button>
+        <Button size="sm" look="plain" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
+          <X className="size-3.5" /> Reject
+        </Button>
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,70 @@
+/** Memory: what a team keeps: its notes, what each agent learned for its work, and what it knows of you. */
+import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
+import { useState } from "react";
+import { api, unwrap } from "@/api/client";
+import { agentsQuery, keys } from "@/api/queries";
+import { capital } from "@/lib/format";
+import { Button, Header, Pills } from "@/ui";
+import type { ScreenProps } from "@/views";
+import { usePlace } from "@/views/parts/place";
+import { AddKnowledge } from "@/views/memory/AddKnowledge";
+import { Changes } from "@/views/memory/Changes";
+import { Held } from "@/views/memory/Held";
+import { Insights, Memories } from "@/views/memory/Known";
+import { Notes } from "@/views/memory/Notes";
+
+type Tab = "notes" | "insights" | "memories" | "held" | "changes";
+
+export default function Memory({ team, rest }: ScreenProps) {
+  const [place, go] = usePlace();
+  const tab = (rest ? "notes" : (place.tab ?? "notes")) as Tab;
+  const agents = useQuery(agentsQuery(team.id));
+  const held = useQuery({ queryKey: keys.held(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/held", { params: { path: { team: team.id } } })) });
+  const [adds, setAdds] = useState(false);
+  const people = agents.data ?? [];
+  const waiting = held.data?.length ?? 0;
+  const who = place.agent ?? "";
+  const isOfAgents = tab === "insights" || tab === "memories" || tab === "changes";
+  return (
+    <>
+      <Header title="Memory" subtitle={team.name}>
+        {(tab === "insights" || tab === "memories") && (
+          <Button look="ink" onClick={() => setAdds(true)} disabled={people.length === 0}>
+            <Plus className="size-4" /> {tab === "insights" ? "Teach something" : "Tell something"}
+          </Button>
+        )}
+      </Header>
+      <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-2">
+        <Pills
+          label="What kind"
+          value={tab}
+          onChange={(now) => (rest ? go({ tab: now }) : go({ tab: now === "notes" ? undefined : now }))}
+          options={[
+            ["notes", "Notes"],
+            ["insights", "Insights"],
+            ["memories", "About you"],
+            ["held", waiting > 0 ? `To confirm (${waiting})` : "To confirm"],
+            ["changes", "Changes"],
+          ]}
+        />
+        {isOfAgents && (
+          <select aria-label="Whose" value={who} onChange={(event) => go({ agent: event.target.value || undefined }, true)} className="ml-auto h-8 rounded-sm border border-control bg-surface px-2 text-sm max-md:ml-0 max-md:w-full pointer-coarse:h-11">
+            <option value="">Everyone's</option>
+            {people.map((agent) => (
+              <option key={agent.id} value={agent.id}>
+                {capital(agent.name)}
+              </option>
+            ))}
+          </select>
+        )}
+      </div>
+      {tab === "notes" && <Notes team={team} path={rest} />}
+      {tab === "insights" && <Insights team={team} people={people} who={who} />}
+      {tab === "memories" && <Memories team={team} people={people} who={who} />}
+      {tab === "held" && <Held team={team} people={people} query={held} />}
+      {tab === "changes" && <Changes people={people} who={who} />}
+      {adds && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} people={people.filter((agent) => agent.retired_at === null)} who={who} onClose={() => setAdds(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,145 @@
+/** Notes: files the team and its members write for their later selves. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { BookOpen, ChevronLeft, FolderOpen, Search } from "lucide-react";
+import { useMemo, useState } from "react";
+import { explain, type Team } from "@/api/client";
+import { keys, queryClient } from "@/api/queries";
+import { cx } from "@/lib/cx";
+import { capital, fullTime, when } from "@/lib/format";
+import { EmptyState, Input, Loading, Trouble } from "@/ui";
+import { screenHref } from "@/views";
+import { openQuery, rawHref } from "@/views/files/open";
+import { Preview } from "@/views/files/Preview";
+import { type Entry, nameOf } from "@/views/files/tree";
+import { useNarrow } from "@/views/parts/narrow";
+
+const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
+const SAID: Record<string, string> = {
+  "SOUL.md": "Who the team is",
+  "GOAL.md": "What it is after",
+  "PLAN.md": "Its plan",
+  "MEMORY.md": "What it always has in mind",
+  "IDENTITY.md": "Who it is",
+  "NOTEBOOK.md": "Its notebook",
+};
+const MOST_FOLDERS = 80;
+
+interface Group {
+  title: string;
+  files: Entry[];
+}
+
+async function walk(team: string): Promise<Group[]> {
+  const listed = async (path: string): Promise<Entry[]> => {
+    const opened = await queryClient.fetchQuery({ ...openQuery(team, path), staleTime: 1000 });
+    return opened.kind === "folder" ? opened.entries : [];
+  };
+  const root = await listed("");
+  const groups: Group[] = [{ title: "The team", files: TEAM_FILES.flatMap((name) => root.filter((entry) => entry.path === name)) }];
+  const queue = ["memory", "agents"].filter((name) => root.some((entry) => entry.path === name && entry.kind === "folder"));
+  for (let at = 0; at < queue.length && at < MOST_FOLDERS; at++) {
+    const folder = queue[at]!;
+    const entries = await listed(folder);
+    queue.push(...entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
+    const files = entries.filter((entry) => entry.kind === "file").sort((a, b) => (a.modified < b.modified ? 1 : -1));
+    if (files.length > 0) groups.push({ title: titleOf(folder), files });
+  }
+  return groups.filter((group) => group.files.length > 0);
+}
+
+function titleOf(folder: string): string {
+  if (folder === "memory") return "Notes";
+  const [top, ...below] = folder.split("/");
+  return top === "agents" ? capital(below.join(" / ")) : capital(below.join(" / "));
+}
+
+export function Notes({ team, path }: { team: Team; path: string }) {
+  const isPhone = useNarrow(768);
+  const [text, setText] = useState("");
+  const notes = useQuery({ queryKey: keys.memory(team.id), queryFn: () => walk(team.id) });
+  const opened = useQuery({ ...openQuery(team.id, path), enabled: path !== "" });
+  const groups = useMemo(() => {
+    const wanted = text.trim().toLowerCase();
+    return (notes.data ?? [])
+      .map((group) => ({ ...group, files: group.files.filter((file) => !wanted || `${group.title} ${file.path} ${SAID[nameOf(file.path)] ?? ""}`.toLowerCase().includes(wanted)) }))
+      .filter((group) => group.files.length > 0);
+  }, [notes.data, text]);
+  return (
+    <div className="flex min-h-0 flex-1">
+      {(!isPhone || !path) && (
+        <nav aria-label="Notes" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
+          <div className="relative shrink-0 p-3">
+            <Search className="absolute top-1/2 left-5 size-4 -translate-y-1/2 text-ink-3" aria-hidden />
+            <Input type="search" aria-label="Find a note" placeholder="Find a note by name" value={text} onChange={(event) => setText(event.target.value)} className="h-8 pl-8" />
+          </div>
+          <div className="scroll min-h-0 flex-1 px-2 pb-3">
+            {notes.isPending ? (
+              <Loading what="Looking through the notes" />
+            ) : notes.isError ? (
+              <Trouble title="The notes could not be listed" detail={explain(notes.error)} onRetry={() => void notes.refetch()} />
+            ) : groups.length === 0 ? (
+              <EmptyState title={text ? "No note is called that" : "No notes yet"}>{text ? "" : "What agents write down for later appears here."}</EmptyState>
+            ) : (
+              groups.map((group) => (
+                <section key={group.title} aria-label={group.title} className="mb-3">
+                  <h2 className="px-2 py-1 text-xs font-semibold text-ink-2">{group.title}</h2>
+                  <ul>
+                    {group.files.map((file) => (
+                      <li key={file.path}>
+                        <Link
+                          to={screenHref(team.id, "memory", file.path) as "/"}
+                          aria-current={file.path === path ? "page" : undefined}
+                          title={file.path}
+                          className={cx("flex min-h-8 items-center gap-2 rounded-sm px-2 text-sm pointer-coarse:min-h-11", file.path === path ? "bg-press font-medium" : "hover:bg-hover")}
+                        >
+                          <span className="min-w-0 flex-1 truncate">{SAID[nameOf(file.path)] ?? nameOf(file.path).replace(/\.md$/, "")}</span>
+                          <time dateTime={file.modified} title={fullTime(file.modified)} className="tabular text-xs text-ink-3">
+                            {when(file.modified)}
+                          </time>
+                        </Link>
+                      </li>
+                    ))}
+                  </ul>
+                </section>
+              ))
+            )}
+          </div>
+        </nav>
+      )}
+      {(!isPhone || path) && (
+        <section aria-label="Note" className="flex min-w-0 flex-1 flex-col">
+          {path && (
+            <div className="flex h-11 shrink-0 items-center gap-2 border-b border-line pr-4 pl-4 text-sm max-md:pl-1">
+              {isPhone && (
+                <Link to={screenHref(team.id, "memory") as "/"} aria-label="Back to the notes" className="flex size-10 items-center justify-center">
+                  <ChevronLeft className="size-4" />
+                </Link>
+              )}
+              <span className="min-w-0 flex-1 truncate text-ink-2">{path}</span>
+              <Link to={screenHref(team.id, "files", path) as "/"} className="flex min-h-6 items-center gap-1 text-xs text-ink-2 hover:underline">
+                <FolderOpen className="size-3.5" aria-hidden /> In the files
+              </Link>
+            </div>
+          )}
+          <div className="scroll min-h-0 flex-1" tabIndex={-1}>
+            {!path ? (
+              <EmptyState icon={<BookOpen />} title="What the team remembers">
+                Notes are plain files: the team's soul, goal and plan, what it noted on the way, and each member's notebook. Agents read them before they
+                work. Pick one to read it.
+              </EmptyState>
+            ) : opened.isPending ? (
+              <Loading what="Opening the note" />
+            ) : opened.isError ? (
+              <Trouble title="The note could not be opened" detail={explain(opened.error)} onRetry={() => void opened.refetch()} />
+            ) : opened.data.kind === "folder" ? (
+              <EmptyState title="This is a folder">Pick a note from the list.</EmptyState>
+            ) : (
+              <Preview opened={opened.data} href={rawHref(team.id, path)} />
+            )}
+          </div>
+        </section>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,370 @@
+/** Threads: behind the curtain. Every call to a model and every tool, one after the other. */
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Bot, ChevronLeft, ChevronRight, CircleAlert, MessageSquare, ScrollText, Settings2, Wrench } from "lucide-react";
+import { memo, type ReactNode, useMemo, useRef, useState } from "react";
+import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
+import { agentsQuery, boardQuery, keys, queryClient } from "@/api/queries";
+import { cx } from "@/lib/cx";
+import { capital, count, duration, fullTime, money, plural, when } from "@/lib/format";
+import { useLive } from "@/live";
+import { Markdown } from "@/thread/Markdown";
+import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
+import { screenHref, type ScreenProps } from "@/views";
+import { useNarrow } from "@/views/parts/narrow";
+import { usePlace } from "@/views/parts/place";
+import { useNow } from "@/views/parts/time";
+import { type Bar, bars, type ModelStep, type Step, steps, type ToolStep, type Turn, type WordStep } from "@/views/threads/steps";
+
+type Thread = Schemas["ThreadView"];
+const LANES: Record<Thread["kind"], string> = { work: "Work", reply: "Reply", reflection: "Looking back" };
+const PAGE = 200;
+
+/** All threads of an agent; the API gives them oldest first, by pages. */
+async function threadsOf(agent: string): Promise<Thread[]> {
+  const found: Thread[] = [];
+  for (;;) {
+    const page: Thread[] = await unwrap(api.GET("/api/agents/{agent}/threads", { params: { path: { agent }, query: { after: found.at(-1)?.id ?? "", limit: 500 } } }));
+    found.push(...page);
+    if (page.length < 500) return found;
+  }
+}
+
+/** A turn never changes: what is known stays, and only what follows is read. */
+async function turnsOf(thread: string): Promise<Turn[]> {
+  const found = [...(queryClient.getQueryData<Turn[]>(keys.thread(thread)) ?? [])];
+  for (;;) {
+    const page: Turn[] = await unwrap(api.GET("/api/threads/{thread}", { params: { path: { thread }, query: { after: found.at(-1)?.seq ?? 0, limit: PAGE } } }));
+    found.push(...page);
+    // Some entries are the journal's own and left out, so a page may be short and not the last.
+    if (page.length === 0) return found;
+  }
+}
+
+export default function Threads({ team, rest }: ScreenProps) {
+  const id = rest.replace(/\/+$/, "");
+  const isPhone = useNarrow(900);
+  const agents = useQuery(agentsQuery(team.id));
+  const board = useQuery(boardQuery(team.id));
+  const [place, go] = usePlace();
+  const people = agents.data ?? [];
+  const all = useQueries({
+    queries: people.map((agent) => ({ queryKey: keys.threads(agent.id), queryFn: () => threadsOf(agent.id) })),
+    combine: (found) => ({ threads: found.flatMap((one) => one.data ?? []), isPending: found.some((one) => one.isPending), error: found.find((one) => one.error)?.error ?? null }),
+  });
+  const titles = useMemo(() => new Map((board.data ?? []).map((node) => [node.id, node.title])), [board.data]);
+  const byId = new Map(people.map((agent, at) => [agent.id, { agent, at }]));
+  const who = place.agent ?? "";
+  const kind = (place.kind ?? "all") as "all" | Thread["kind"];
+  const shown = all.threads
+    .filter((thread) => (!who || thread.agent_id === who) && (kind === "all" || thread.kind === kind))
+    .sort((a, b) => (a.id < b.id ? 1 : -1));
+  const current = all.threads.find((thread) => thread.id === id);
+  const titleOf = (thread: Thread): string => titles.get(thread.node_id ?? "") ?? LANES[thread.kind];
+  const [most, setMost] = useState(100);
+
+  return (
+    <>
+      <Header title="Threads" subtitle={`${team.name} · what agents were told, said and did, word for word`} />
+      <div className="flex min-h-0 flex-1">
+        {(!isPhone || !id) && (
+          <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>
+            <div className="shrink-0 space-y-2 border-b border-line p-3">
+              <select
+                aria-label="Whose threads"
+                value={who}
+                onChange={(event) => go({ agent: event.target.value || undefined }, true)}
+                className="h-8 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11"
+              >
+                <option value="">Everyone's</option>
+                {people.map((agent) => (
+                  <option key={agent.id} value={agent.id}>
+                    {capital(agent.name)}
+                  </option>
+                ))}
+              </select>
+              <Pills label="Which threads" value={kind} onChange={(now) => go({ kind: now === "all" ? undefined : now }, true)} options={[["all", "All"], ["work", "Work"], ["reply", "Replies"], ["reflection", "Looking back"]]} />
+            </div>
+            <div className="scroll min-h-0 flex-1 p-2">
+              {agents.isPending || (all.isPending && all.threads.length === 0) ? (
+                <Loading what="Looking for threads" />
+              ) : all.error && all.threads.length === 0 ? (
+                <Trouble title="The threads could not be listed" detail={explain(all.error)} />
+              ) : shown.length === 0 ? (
+                <EmptyState icon={<ScrollText />} title="No threads here yet">
+                  One is opened whenever an agent sits down to work, answers you, or looks back on what it did.
+                </EmptyState>
+              ) : (
+                <ul>
+                  {shown.slice(0, most).map((thread) => {
+                    const one = byId.get(thread.agent_id);
+                    return (
+                      <li key={thread.id}>
+                        <Link
+                          to={screenHref(team.id, "threads", thread.id) as "/"}
+                          search={((now: object) => now) as never}
+                          aria-current={thread.id === id ? "page" : undefined}
+                          className={cx("flex min-h-12 items-center gap-2.5 rounded-sm px-2 py-1", thread.id === id ? "bg-press" : "hover:bg-hover")}
+                        >
+                          <Avatar name={one?.agent.name ?? "?"} order={one?.at ?? 0} isCoordinator={one?.agent.role === "coordinator"} className="size-6 rounded-full text-[11px]" />
+                          <span className="min-w-0 flex-1">
+                            <span className="block truncate text-sm">{titleOf(thread)}</span>
+                            <span className="block truncate text-xs text-ink-3">
+                              {capital(one?.agent.name ?? "")} · {LANES[thread.kind]}
+                              {thread.closed_at === null && " · open"}
+                            </span>
+                          </span>
+                          <time dateTime={thread.created_at} title={fullTime(thread.created_at)} className="tabular text-xs text-ink-3">
+                            {when(thread.created_at)}
+                          </time>
+                        </Link>
+                      </li>
+                    );
+                  })}
+                </ul>
+              )}
+              {shown.length > most && (
+                <Button look="plain" className="w-full" onClick={() => setMost(most * 3)}>
+                  {shown.length - most} older
+                </Button>
+              )}
+            </div>
+          </nav>
+        )}
+        {(!isPhone || id) && (
+          <section aria-label="Thread" className="flex min-w-0 flex-1 flex-col">
+            {id ? (
+              <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
+            ) : (
+              <EmptyState icon={<ScrollText />} title="Pick a thread to look behind the curtain">
+                You see what the model was told, what it said, which tools it called with what, how long each step took and what it cost.
+              </EmptyState>
+            )}
+          </section>
+        )}
+      </div>
+    </>
+  );
+}
+
+function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isPhone: boolean }) {
+  const query = useQuery({ queryKey: keys.thread(id), queryFn: () => turnsOf(id), structuralSharing: false });
+  const draft = useLive((state) => state.drafts[id]);
+  const all = useMemo(() => steps(query.data ?? []), [query.data]);
+  const isOpen = thread?.closed_at === null;
+  const now = useNow(1000, isOpen && all.some((step) => step.kind === "model" && step.calls.some((call) => call.endedAt === null)));
+  const models = all.filter((step): step is ModelStep => step.kind === "model");
+  const calls = models.flatMap((step) => step.calls);
+  const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
+  const boardHref = screenHref(team, "board");
+  const frame = useRef<HTMLDivElement>(null);
+  const reveal = (key: string) => {
+    const found = frame.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
+    if (found instanceof HTMLDetailsElement) found.open = true;
+    found?.scrollIntoView({ block: "center" });
+    (found?.querySelector<HTMLElement>("summary") ?? found)?.focus({ preventScroll: true });
+  };
+  return (
+    <>
+      <div className="flex min-h-[52px] shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 max-md:px-1">
+        {isPhone && (
+          <Link to={screenHref(team, "threads") as "/"} aria-label="Back to the threads" className="flex size-10 items-center justify-center">
+            <ChevronLeft className="size-4" />
+          </Link>
+        )}
+        <div className="min-w-0 flex-1">
+          <h2 className="truncate text-sm font-semibold">{title}</h2>
+          <p className="tabular truncate text-xs text-ink-3">
+            {[agent && capital(agent.name), plural(models.length, "model call"), plural(calls.length, "tool call"), usd > 0 && money(usd), thread && when(thread.created_at)].filter(Boolean).join(" · ")}
+          </p>
+        </div>
+        {isOpen && <Chip tone="work">Open</Chip>}
+        {thread?.node_id && thread.kind === "work" && boardHref && (
+          <Link to={`${boardHref}?node=${thread.node_id}` as "/"} className="text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            On the board
+          </Link>
+        )}
+      </div>
+      <div ref={frame} className="scroll min-h-0 flex-1" tabIndex={0} role="region" aria-label="Steps">
+        {query.isPending ? (
+          <Loading what="Reading the thread" />
+        ) : query.isError && !query.data ? (
+          <Trouble title="The thread could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+        ) : all.length === 0 ? (
+          <EmptyState icon={<ScrollText />} title="Nothing has happened in it yet">
+            Its first step appears here the moment it is written down.
+          </EmptyState>
+        ) : (
+          <>
+            <Timeline all={all} now={now} onPick={reveal} />
+            <ol className="px-4 pb-8 max-md:px-3">
+              {all.map((step) => (
+                <li key={step.key} className="[contain-intrinsic-size:auto_80px] [content-visibility:auto]">
+                  {step.kind === "words" ? <Words step={step} /> : <ModelCall step={step} now={now} />}
+                </li>
+              ))}
+              {draft?.text && (
+                <li className="mt-3 rounded-md border border-dashed border-line-2 p-3 text-sm">
+                  <p className="mb-1 text-xs font-medium text-work">Being written</p>
+                  <p className="whitespace-pre-wrap">{draft.text}</p>
+                </li>
+              )}
+            </ol>
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+const BARS_AT_MOST = 400;
+function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key: string) => void }) {
+  const { bars: drawn, busyMs, pausedMs } = useMemo(() => bars(all, now), [all, now]);
+  const some = drawn.slice(-BARS_AT_MOST);
+  if (drawn.length === 0) return null;
+  const span = (bar: Bar) => ({ left: `${bar.from * 100}%`, width: `max(3px, ${(bar.to - bar.from) * 100}%)` });
+  const rows = [
+    ["Model", some.filter((bar) => bar.kind === "model")],
+    ["Tools", some.filter((bar) => bar.kind === "tool")],
+  ] as const;
+  return (
+    <figure className="sticky top-0 z-10 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
+      {rows.map(([name, row]) => (
+        <div key={name} className="flex items-center gap-2">
+          <span className="w-11 shrink-0 text-xs text-ink-3">{name}</span>
+          <div className="relative h-6 flex-1 overflow-hidden">
+            <div className="absolute inset-x-0 top-1/2 h-px bg-line" />
+            {row.map((bar) => (
+              <button
+                key={bar.key}
+                type="button"
+                tabIndex={-1}
+                aria-hidden
+                onClick={() => onPick(bar.key)}
+                title={`${bar.label} · ${duration(bar.ms)}${bar.failed ? " · failed" : ""}`}
+                style={span(bar)}
+                className={cx("absolute inset-y-1 rounded-[2px]", bar.failed ? "bg-fail-dot" : bar.kind === "model" ? "bg-ink-2" : "bg-work-dot", bar.isOpen && "animate-pulse")}
+              />
+            ))}
+          </div>
+        </div>
+      ))}
+      <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
+        {duration(busyMs)} at work{pausedMs > 0 && `, pauses of ${duration(pausedMs)} left out`}
+        {drawn.length > some.length && ` · the last ${some.length} of ${drawn.length} steps`}
+      </figcaption>
+    </figure>
+  );
+}
+
+const LONG = 420;
+const Words = memo(function Words({ step }: { step: WordStep }) {
+  const title = { system: "What it was told for good", user: "Told", tool: "An answer of a tool" }[step.role];
+  const Icon = step.role === "system" ? Settings2 : MessageSquare;
+  const isLong = step.text.length > LONG || step.role === "system";
+  return (
+    <Entry icon={<Icon />} title={title} at={step.at}>
+      {isLong ? (
+        <Fold label={`${count(step.text.length)} characters`} first={step.role === "system" ? "" : step.text.slice(0, 200)}>
+          <Plain text={step.text} />
+        </Fold>
+      ) : (
+        <Plain text={step.text} />
+      )}
+    </Entry>
+  );
+});
+
+const ModelCall = memo(function ModelCall({ step, now }: { step: ModelStep; now: number }) {
+  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${count(step.inputTokens)} in, ${count(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
+  return (
+    <div data-step={step.key} tabIndex={-1} className="outline-none">
+      <Entry icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
+        {step.text.trim() && <Markdown text={step.text} />}
+        {step.calls.length > 0 && (
+          <div className="mt-1.5 space-y-1">
+            {step.calls.map((call) => (
+              <Tool key={call.key} call={call} now={now} />
+            ))}
+          </div>
+        )}
+        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">Said nothing.</p>}
+      </Entry>
+    </div>
+  );
+});
+
+function Tool({ call, now }: { call: ToolStep; now: number }) {
+  const [isOpen, setOpen] = useState(false);
+  const short = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
+  const took = (call.endedAt ?? now) - call.startedAt;
+  return (
+    <details data-step={call.key} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
+      <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
+        <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
+        <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+        <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
+        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{short}</span>
+        {call.failed && (
+          <span className="flex items-center gap-1 text-xs font-medium text-fail">
+            <CircleAlert className="size-3.5" aria-hidden /> Failed
+          </span>
+        )}
+        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no answer yet" : duration(took)}</span>
+      </summary>
+      {isOpen && (
+        <div className="space-y-2 border-t border-line p-2.5">
+          <Block title="Called with" text={JSON.stringify(call.arguments, null, 2)} />
+          {call.endedAt !== null && <Block title={call.failed ? "Refused or failed" : "Answered"} text={call.text || "Nothing."} />}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Block({ title, text }: { title: string; text: string }) {
+  return (
+    <div>
+      <p className="text-xs text-ink-3">{title}</p>
+      <pre tabIndex={0} className="scroll max-h-96 rounded-sm bg-sunken p-2 text-xs leading-[18px] break-words whitespace-pre-wrap">
+        {text}
+      </pre>
+    </div>
+  );
+}
+
+const Plain = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
+
+function Fold({ label, first, children }: { label: string; first: string; children: ReactNode }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      {!isOpen && first && <Plain text={`${first}…`} />}
+      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="min-h-6 text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
+        {isOpen ? "Show less" : `Show all (${label})`}
+      </button>
+      {isOpen && children}
+    </>
+  );
+}
+
+function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: string; at: number; facts?: string; children: ReactNode }) {
+  const moment = new Date(at).toISOString();
+  return (
+    <div className="flex gap-3 py-2.5">
+      <span className="mt-0.5 flex size-6 shrink-0 items-center justify-center rounded-full bg-sunken text-ink-2 [&_svg]:size-3.5" aria-hidden>
+        {icon}
+      </span>
+      <div className="min-w-0 flex-1 text-sm">
+        <p className="flex flex-wrap items-baseline gap-x-2">
+          <span className="font-medium">{title}</span>
+          <span className="tabular text-xs text-ink-3">{facts}</span>
+          <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
+            {new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })}
+          </time>
+        </p>
+        {children}
+      </div>
+    </div>
+  );
+}

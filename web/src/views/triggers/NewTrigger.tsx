@@ -1,0 +1,225 @@
+/** A new trigger: when, who, and what then. */
+import { useMutation } from "@tanstack/react-query";
+import { Copy } from "lucide-react";
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
+import { keys, queryClient } from "@/api/queries";
+import { copyText } from "@/lib/clipboard";
+import { fresh } from "@/lib/ids";
+import { capital } from "@/lib/format";
+import { Button, Dialog, Input, Textarea } from "@/ui";
+import { tell } from "@/views/parts/toast";
+import { whenWords } from "@/views/triggers/words";
+
+type Type = Schemas["NewTrigger"]["type"];
+type Config = Record<string, unknown>;
+const TYPES: [Type, string][] = [
+  ["scheduled", "On a schedule"],
+  ["delayed", "Once, after a while"],
+  ["at_time", "Once, at a time"],
+  ["heartbeat", "After some rest, again and again"],
+  ["on_idle", "When it is idle"],
+  ["on_event", "When something happens"],
+  ["webhook", "When a program outside calls"],
+];
+const CRONS: [string, string][] = [
+  ["0 9 * * *", "Every day at 09:00"],
+  ["0 9 * * 1-5", "On weekdays at 09:00"],
+  ["0 9 * * MON", "Every Monday at 09:00"],
+  ["0 * * * *", "Every hour"],
+  ["", "Something else (cron)"],
+];
+const EVENTS: [string, string][] = [
+  ["node.completed", "A piece of work is done"],
+  ["node.failed", "A piece of work fails"],
+  ["stage.ended", "A stage ends"],
+  ["question.asked", "Somebody asks a question"],
+  ["memory.written", "Somebody notes something down"],
+  ["message.sent", "A message is sent"],
+];
+const UNITS: [string, string][] = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agent[]; onClose: () => void }) {
+  const [type, setType] = useState<Type>("scheduled");
+  const [agent, setAgent] = useState("");
+  const [task, setTask] = useState("");
+  const [preset, setPreset] = useState(CRONS[0]![0]);
+  const [cron, setCron] = useState("0 9 * * *");
+  const [zone, setZone] = useState(here);
+  const [amount, setAmount] = useState("30");
+  const [unit, setUnit] = useState("60");
+  const [at, setAt] = useState("");
+  const [event, setEvent] = useState(EVENTS[0]![0]);
+  const [always, setAlways] = useState(false);
+  const [key] = useState(fresh);
+
+  const config = ((): Config => {
+    const seconds = Number(amount) * Number(unit);
+    switch (type) {
+      case "scheduled":
+        return { cron: preset || cron, zone };
+      case "delayed":
+        return { delay_seconds: seconds };
+      case "at_time":
+        return { at, zone };
+      case "heartbeat":
+        return { interval_seconds: seconds, when: always ? "always" : "news" };
+      case "on_idle":
+        return { idle_seconds: seconds };
+      case "on_event":
+        return { event_pattern: event };
+      case "webhook":
+        return {};
+    }
+  })();
+  const create = useMutation({
+    mutationFn: () =>
+      unwrap(
+        api.POST("/api/teams/{team}/triggers", {
+          params: { path: { team: team.id }, header: { "idempotency-key": `${key}-${JSON.stringify([type, config, task, agent]).length}-${hash(JSON.stringify([type, config, task, agent]))}` } },
+          body: { type, agent: agent || null, config, action: "wake_agent", payload: task.trim() ? { task: task.trim() } : {} },
+        }),
+      ),
+    onSuccess: (made) => {
+      void queryClient.invalidateQueries({ queryKey: keys.triggers(team.id) });
+      if (made.secret) return;
+      tell("The trigger is set.");
+      onClose();
+    },
+  });
+  const made = create.data;
+  const needsTime = type === "delayed" || type === "heartbeat" || type === "on_idle";
+  const isReady = (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
+
+  if (made?.secret) return <Secret trigger={made} onClose={onClose} />;
+  const submit = (form: FormEvent) => {
+    form.preventDefault();
+    if (isReady) create.mutate();
+  };
+  return (
+    <Dialog open onOpenChange={(open) => open || onClose()} title="New trigger" description="Sets an agent to work without being spoken to.">
+      <form onSubmit={submit} className="space-y-4">
+        <Field label="When">
+          {(id) => <Choice id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPES} />}
+        </Field>
+        {type === "scheduled" && (
+          <>
+            <Field label="How often">{(id) => <Choice id={id} value={preset} onChange={setPreset} options={CRONS} />}</Field>
+            {preset === "" && (
+              <Field label="Cron line" hint="Minute, hour, day, month, weekday; 0 9 * * MON is every Monday at nine.">
+                {(id, hint) => <Input id={id} aria-describedby={hint} value={cron} onChange={(change) => setCron(change.target.value)} className="font-mono" spellCheck={false} />}
+              </Field>
+            )}
+          </>
+        )}
+        {needsTime && (
+          <Field label={type === "delayed" ? "After" : type === "heartbeat" ? "After a rest of" : "After being idle for"}>
+            {(id) => (
+              <div className="flex gap-2">
+                <Input id={id} type="number" min="1" step="1" value={amount} onChange={(change) => setAmount(change.target.value)} className="w-28" />
+                <Choice value={unit} onChange={setUnit} options={UNITS} label="Unit" />
+              </div>
+            )}
+          </Field>
+        )}
+        {type === "heartbeat" && (
+          <label className="flex min-h-6 items-center gap-2 text-sm">
+            <input type="checkbox" checked={always} onChange={(change) => setAlways(change.target.checked)} className="size-4 accent-[var(--ink)]" />
+            Also when nothing is new since then
+          </label>
+        )}
+        {type === "at_time" && <Field label="At">{(id) => <Input id={id} type="datetime-local" required value={at} onChange={(change) => setAt(change.target.value)} />}</Field>}
+        {type === "on_event" && <Field label="What">{(id) => <Choice id={id} value={event} onChange={setEvent} options={EVENTS} />}</Field>}
+        {(type === "scheduled" || type === "at_time") && (
+          <Field label="Time zone">{(id) => <Input id={id} value={zone} onChange={(change) => setZone(change.target.value)} spellCheck={false} />}</Field>
+        )}
+        <Field label="Who">
+          {(id) => <Choice id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capital(one.name)])} />}
+        </Field>
+        <Field label="What to do" hint="As you would say it. Left empty, the agent looks for itself what is to be done.">
+          {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder="Write the weekly summary and put it before me" />}
+        </Field>
+        <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{whenWords({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
+        {create.isError && (
+          <p role="alert" className="rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
+            {explain(create.error)}
+          </p>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Not now</Button>
+          <Button type="submit" look="ink" disabled={!isReady || create.isPending}>
+            {create.isPending ? "Setting it…" : "Set it"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Changed words are another request; the same words sent again are not. */
+function hash(text: string): string {
+  let sum = 5381;
+  for (let at = 0; at < text.length; at++) sum = ((sum * 33) ^ text.charCodeAt(at)) >>> 0;
+  return sum.toString(36);
+}
+
+function Secret({ trigger, onClose }: { trigger: Schemas["MadeTrigger"]; onClose: () => void }) {
+  const address = `${location.origin}/api/hooks/${trigger.id}`;
+  const command = `curl -X POST ${address} -H "X-Agiraph-Secret: ${trigger.secret}" -d "What happened"`;
+  return (
+    <Dialog open onOpenChange={(open) => open || onClose()} title="The address is ready" description="Copy the secret now: it is shown this once.">
+      <div className="space-y-3 text-sm">
+        {[
+          ["Address", address],
+          ["Secret", trigger.secret ?? ""],
+          ["Try it", command],
+        ].map(([name, value]) => (
+          <div key={name}>
+            <p className="text-xs text-ink-3">{name}</p>
+            <div className="flex items-start gap-2">
+              <code className="scroll min-w-0 flex-1 rounded-sm bg-sunken px-2 py-1.5 text-xs break-all">{value}</code>
+              <Button size="sm" aria-label={`Copy the ${name?.toLowerCase()}`} onClick={() => void copyText(value ?? "").then(() => tell("Copied."))}>
+                <Copy className="size-3.5" />
+              </Button>
+            </div>
+          </div>
+        ))}
+        <div className="flex justify-end pt-1">
+          <Button look="ink" onClick={onClose}>
+            I have it
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+function Field({ label, hint, children }: { label: string; hint?: string; children: (id: string, hint: string | undefined) => ReactNode }) {
+  const id = useId();
+  return (
+    <div>
+      <label htmlFor={id} className="mb-1 block text-sm font-medium">
+        {label}
+      </label>
+      {children(id, hint ? `${id}h` : undefined)}
+      {hint && (
+        <p id={`${id}h`} className="mt-1 text-xs text-ink-3">
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Choice({ id, value, onChange, options, label }: { id?: string; value: string; onChange: (value: string) => void; options: readonly (readonly [string, string])[]; label?: string }) {
+  return (
+    <select id={id} aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
+      {options.map(([name, words]) => (
+        <option key={name} value={name}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { actionWords, cronWords, whenWords } from "@/views/triggers/words";
+
+describe("words", () => {
+  it.each([
+    ["0 9 * * MON", "Every Monday at 09:00"],
+    ["30 8 * * 1-5", "On weekdays at 08:30"],
+    ["0 9,17 * * *", "Every day at 09:00 and 17:00"],
+    ["0 9 * * MON,THU", "Every Monday and Thursday at 09:00"],
+    ["*/15 * * * *", "Every 15 minutes"],
+    ["0 * * * *", "Every hour"],
+    ["5 * * * *", "Every hour at 5 minutes past"],
+    ["0 */6 * * *", "Every 6 hours"],
+    ["0 7 1 * *", "On day 1 of every month at 07:00"],
+    ["0 9 * 2 7#1", "0 9 * 2 7#1"],
+    ["nonsense", "nonsense"],
+  ])("reads %s", (line, words) => expect(cronWords(line)).toBe(words));
+
+  it("says when", () => {
+    expect(whenWords({ type: "scheduled", config: { cron: "0 9 * * *" }, zone: "Europe/Berlin" })).toBe("Every day at 09:00 (Europe/Berlin)");
+    expect(whenWords({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
+    expect(whenWords({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
+    expect(whenWords({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
+    expect(whenWords({ type: "webhook", config: {} })).toBe("When somebody calls its address");
+  });
+  it("says what", () => {
+    expect(actionWords("wake_agent", { task: "Write the summary" }, "Ada")).toBe("Write the summary");
+    expect(actionWords("wake_agent", {}, "Ada")).toBe("Wakes Ada");
+  });
+});
