@@ -23,5 +23,5 @@ export default defineConfig({
       "/signin": { target: server, changeOrigin: true },
     },
   },
-  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"] },
+  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"] },
 });

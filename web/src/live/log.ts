@@ -141,7 +141,7 @@ export function append(log: Log, events: readonly Event[]): Appended {
 export function prepend(log: Log, older: readonly Event[], coordinator = log.coordinator): Log {
   const before = older.filter((event) => log.first === 0 || event.seq < log.first);
   if (before.length === 0) return log;
-  const start: Log = { ...emptyLog(before[0]!.seq - 1), coordinator, people: log.people, nodes: log.nodes, answers: log.answers };
+  const start: Log = { ...emptyLog(before[0]!.seq - 1), coordinator };
   return append(start, [...before, ...log.events]).log;
 }
 

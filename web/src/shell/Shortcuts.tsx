@@ -76,7 +76,7 @@ export function Shortcuts() {
         case "a":
           return go(nextQuestion(pathname));
         default:
-          return /^[1-9]$/.test(key) && press(`[data-question] [data-option="${key}"]`);
+          return /^[1-9]$/.test(key) && press(`[data-question] [data-option="${key}"]`, isInSight);
       }
     };
     addEventListener("keydown", onKey);
@@ -85,9 +85,16 @@ export function Shortcuts() {
   return null;
 }
 
+/** Whether a person can see it: rows a little outside of a thread are drawn too. */
+function isInSight(element: HTMLElement): boolean {
+  const { left, top, right, bottom } = element.getBoundingClientRect();
+  const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return at !== null && element.contains(at);
+}
+
 /** Press what is on screen; with several, the last: threads grow downwards. */
-function press(selector: string): boolean {
-  const found = [...document.querySelectorAll<HTMLElement>(selector)].at(-1);
+function press(selector: string, counts: (element: HTMLElement) => boolean = () => true): boolean {
+  const found = [...document.querySelectorAll<HTMLElement>(selector)].filter(counts).at(-1);
   found?.click();
   return found !== undefined;
 }

@@ -20,7 +20,7 @@ export function Sidebar() {
   const shown = (teams.data ?? []).filter((team) => team.status !== "archived");
   const isDark = document.documentElement.dataset.theme === "dark";
   return (
-    <nav aria-label="Teams" className="flex min-h-0 w-full flex-col bg-rail">
+    <nav aria-label="Teams" className="flex min-h-0 w-full flex-1 flex-col bg-rail">
       <div className="flex h-[52px] shrink-0 items-center gap-2.5 px-3">
         <Link to="/" className="flex flex-1 items-center gap-2.5 text-md font-semibold">
           <span className="flex size-7 items-center justify-center rounded-sm bg-ink text-paper">

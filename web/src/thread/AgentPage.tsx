@@ -59,9 +59,11 @@ function Conversation({ team, agent, agents, at }: { team: Team; agent: Agent; a
           lead={<RailButton />}
           title={
             <span className="flex items-center gap-3">
-              {capital(agent.name)}
-              <Chip tone={TONES[status]}>
-                <span aria-hidden>{MARKS[status]}</span> {STATE_WORDS[status]}
+              <span className="truncate">{capital(agent.name)}</span>
+              <Chip tone={TONES[status]} className="shrink-0">
+                <span aria-hidden>{MARKS[status]}</span>
+                <span className="max-sm:hidden">{STATE_WORDS[status]}</span>
+                <span className="sm:hidden">{status === "waiting_for_you" ? "Needs you" : STATE_WORDS[status]}</span>
               </Chip>
             </span>
           }

@@ -42,7 +42,8 @@ function OfTeam({ team, agent, agents }: Props) {
   const stages = useQuery(stagesQuery(team.id));
   const nodes = (board.data ?? []).filter((node) => node.lane === "work");
   const open = nodes.filter((node) => OPEN.has(node.status));
-  const workers = agents.filter((one) => one.id !== agent.id && one.retired_at === null);
+  const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+  const workers = joined.filter((one) => one.id !== agent.id && one.retired_at === null);
   return (
     <>
       <Part title="Goal" note={team.mode === "infinite" ? "without an end" : undefined}>
@@ -73,7 +74,7 @@ function OfTeam({ team, agent, agents }: Props) {
           {workers.map((one) => (
             <li key={one.id}>
               <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: one.id }} className="flex items-center gap-3 rounded-sm px-2 py-1.5 hover:bg-hover">
-                <Avatar name={one.name} order={agents.indexOf(one)} className="size-7" />
+                <Avatar name={one.name} order={joined.indexOf(one)} className="size-7" />
                 <span className="min-w-0 flex-1">
                   <span className="flex items-center gap-2 text-sm font-medium">
                     {capital(one.name)} <Dot state={one.status as State} />

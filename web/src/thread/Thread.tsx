@@ -51,7 +51,8 @@ export function Thread({ team, agent, agents, at, showTools, openTools, isCoordi
   }, [said, inbox.data, rows, unsent, hasEarlier, firstUnread, showTools]);
 
   const people = useMemo(() => {
-    const order = new Map(agents.map((one, index) => [one.id, { name: capital(one.name), order: index, isCoordinator: one.id === team.coordinator_id }]));
+    const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+    const order = new Map(joined.map((one, index) => [one.id, { name: capital(one.name), order: index, isCoordinator: one.id === team.coordinator_id }]));
     return { who: order, team: team.id, titles: log?.nodes ?? {}, answers: log?.answers ?? {}, openTools };
   }, [agents, team.coordinator_id, team.id, log?.nodes, log?.answers, openTools]);
 

@@ -224,6 +224,11 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <RadixDialog.Content
           aria-describedby={undefined}
+          // Into the panel, not onto its first button: on touch its hint would open over it.
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            (event.currentTarget as HTMLElement).focus();
+          }}
           className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
         >
           <RadixDialog.Title className="sr-only">{title}</RadixDialog.Title>

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { append, emptyLog, type Event, type Log, prepend, type ToolsRow } from "@/live/log";
+
+const ADA = "agent_ada";
+const BOB = "agent_bob";
+let seq = 0;
+const event = (type: Event["type"], data: object): Event =>
+  ({ team_id: "team_1", seq: ++seq, type, at: `2026-01-01T10:00:${String(seq % 60).padStart(2, "0")}Z`, data }) as Event;
+
+function story(): Event[] {
+  seq = 0;
+  return [
+    event("team.created", { name: "Team", goal: "Goal", mode: "finite" }),
+    event("agent.hired", { agent_id: ADA, name: "coordinator", role: "coordinator", model: "m", kind: "llm", created_for: null }),
+    event("agent.hired", { agent_id: BOB, name: "bob", role: "worker", model: "m", kind: "llm", created_for: null }),
+    event("node.created", { node_id: "n1", title: "Measure", parent_id: null, creator_id: ADA, lane: "work", needs: [] }),
+    event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" }),
+    event("node.started", { node_id: "n1", agent_id: BOB, attempt: 1 }),
+    event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 1, text: "I look.", calls: [{ id: "c1", name: "bash", arguments: { command: "ls" } }], tokens: 1, usd: 0 }),
+    event("tool.result", { node_id: "n1", call_id: "c1", tool: "bash", failed: false, text: "a b" }),
+    event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 3, text: "", calls: [{ id: "c1", name: "read_file", arguments: { path: "a" } }], tokens: 1, usd: 0 }),
+    event("tool.result", { node_id: "n1", call_id: "c1", tool: "read_file", failed: true, text: "no such file" }),
+    event("question.asked", { message_id: "q1", kind: "question", sender: BOB, recipient: "human", text: "Which?", node_id: "n1" }),
+    event("node.waiting", { node_id: "n1", on: ["answer:q1"], reason: "asked the human: Which?" }),
+    event("question.answered", { message_id: "q1", node_id: "n1", text: "This one", decision: null }),
+    event("message.sent", { message_id: "m1", kind: "message", sender: BOB, recipient: ADA, text: "Half done.", node_id: "n1" }),
+    event("node.completed", { node_id: "n1", reason: "finished", result: "Done", doubts: null }),
+  ];
+}
+
+const all = (events: Event[]): Log => append(emptyLog(), events).log;
+const shape = (log: Log, agent: string) => log.threads[agent]!.map((row) => (row.kind === "system" ? `system ${row.words}` : row.kind === "message" ? `message ${row.id}` : row.kind));
+
+describe("a log", () => {
+  it("becomes what each member's thread shows", () => {
+    const log = all(story());
+    expect(shape(log, BOB)).toEqual(["system Took on {node}", "said", "tools", "message q1", "message m1", "system Finished {node}"]);
+    expect(shape(log, ADA)).toEqual(["system Bob joined", "message q1", "message m1"]);
+    expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
+  });
+
+  it("joins calls with their answers, also when ids come again", () => {
+    const tools = all(story()).threads[BOB]!.find((row): row is ToolsRow => row.kind === "tools")!;
+    expect(tools.calls.map((call) => [call.name, call.failed, call.text])).toEqual([
+      ["bash", false, "a b"],
+      ["read_file", true, "no such file"],
+    ]);
+  });
+
+  it("is the same however the events are cut into batches", () => {
+    const events = story();
+    const whole = all(events);
+    for (let cut = 0; cut <= events.length; cut++) {
+      const first = append(emptyLog(), events.slice(0, cut)).log;
+      expect(append(first, events.slice(cut)).log).toEqual(whole);
+    }
+  });
+
+  it("takes nothing twice", () => {
+    const log = all(story());
+    const again = append(log, story());
+    expect(again.log).toBe(log);
+    expect(again.gap).toBe(false);
+  });
+
+  it("stops at a gap and says so", () => {
+    const events = story();
+    const { log, gap } = append(all(events.slice(0, 5)), events.slice(7));
+    expect([log.last, gap]).toEqual([5, true]);
+  });
+
+  it("never changes what it was before", () => {
+    const events = story();
+    const before = append(emptyLog(), events.slice(0, 7)).log;
+    const kept = structuredClone(before);
+    append(before, events.slice(7));
+    expect(before).toEqual(kept);
+  });
+
+  it("reads older pages in front of what is there", () => {
+    const events = story();
+    const late = append({ ...emptyLog(8), coordinator: ADA }, events.slice(8)).log;
+    expect(late.first).toBe(9);
+    expect(prepend(late, events.slice(0, 8))).toEqual(all(events));
+  });
+
+  it("hides what an agent says to itself when it looks back", () => {
+    const log = all([
+      ...story(),
+      event("node.created", { node_id: "n2", title: "Look back", parent_id: null, creator_id: "system", lane: "reflection", needs: [] }),
+      event("node.assigned", { node_id: "n2", agent_id: BOB, agent: "bob" }),
+      event("turn.added", { node_id: "n2", thread_id: "t2", agent_id: BOB, seq: 1, text: "Hm.", calls: [], tokens: 1, usd: 0 }),
+      event("node.completed", { node_id: "n2", reason: "finished", result: "", doubts: null }),
+    ]);
+    expect(log.threads[BOB]).toEqual(all(story()).threads[BOB]);
+  });
+
+  it("takes ten thousand events in batches without copying everything each time", () => {
+    seq = 0;
+    const events = [
+      event("agent.hired", { agent_id: ADA, name: "coordinator", role: "coordinator", model: "m", kind: "llm", created_for: null }),
+      ...Array.from({ length: 10_000 }, (_, i) => event("message.sent", { message_id: `m${i}`, kind: "message", sender: ADA, recipient: "human", text: "x", node_id: null })),
+    ];
+    let log = emptyLog();
+    for (let at = 0; at < events.length; at += 50) log = append(log, events.slice(at, at + 50)).log;
+    expect(log.threads[ADA]).toHaveLength(10_000);
+  });
+});

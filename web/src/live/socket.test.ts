@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { backoff, Line, type Phase, type SocketLike } from "@/live/socket";
+
+class FakeSocket implements SocketLike {
+  onopen: ((event: unknown) => void) | null = null;
+  onmessage: ((event: { data: unknown }) => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
+  sent: string[] = [];
+  isClosed = false;
+  send(text: string) {
+    this.sent.push(text);
+  }
+  close() {
+    this.isClosed = true;
+  }
+  greet() {
+    this.onopen?.({});
+    this.onmessage?.({ data: JSON.stringify({ op: "hello", epoch: "e", build: "1", heads: {} }) });
+  }
+}
+
+function world(isSignedIn = true) {
+  const sockets: FakeSocket[] = [];
+  const phases: Phase[] = [];
+  const line = new Line({
+    open: () => {
+      const socket = new FakeSocket();
+      sockets.push(socket);
+      return socket;
+    },
+    cursors: () => ({ t: 41 }),
+    onFrame: () => {},
+    onPhase: (phase) => phases.push(phase),
+    isSignedIn: async () => isSignedIn,
+    random: () => 0.5,
+  });
+  line.start();
+  return { line, sockets, phases };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe("the line", () => {
+  it("says where it got to", () => {
+    const { sockets, phases } = world();
+    sockets[0]!.greet();
+    expect(JSON.parse(sockets[0]!.sent[0]!)).toEqual({ op: "subscribe", cursors: { t: 41 } });
+    expect(phases).toEqual(["connecting", "live"]);
+  });
+
+  it("waits longer each time, and never longer than five seconds and a third", () => {
+    expect([0, 1, 2, 3, 4, 9].map((tries) => backoff(tries, () => 0.5))).toEqual([500, 1000, 2000, 4000, 5000, 5000]);
+    expect(backoff(9, () => 1)).toBeCloseTo(6500);
+    expect(backoff(0, () => 0)).toBeCloseTo(350);
+  });
+
+  it("comes back by itself", async () => {
+    const { sockets, phases } = world();
+    sockets[0]!.greet();
+    sockets[0]!.onclose?.({ code: 1006 });
+    await vi.advanceTimersByTimeAsync(499);
+    expect(sockets).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(2);
+    sockets[1]!.greet();
+    expect(phases.at(-1)).toBe("live");
+  });
+
+  it("tries at once when it is woken, and opens no second line beside a living one", async () => {
+    const { line, sockets } = world();
+    sockets[0]!.greet();
+    line.wake();
+    expect(sockets).toHaveLength(1);
+    sockets[0]!.onclose?.({ code: 1006 });
+    await vi.advanceTimersByTimeAsync(1);
+    line.wake();
+    expect(sockets).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(sockets).toHaveLength(2);
+  });
+
+  it("takes a silent line for dead", async () => {
+    const { sockets } = world();
+    sockets[0]!.greet();
+    await vi.advanceTimersByTimeAsync(39_000);
+    sockets[0]!.onmessage?.({ data: '{"op":"ping"}' });
+    await vi.advanceTimersByTimeAsync(39_000);
+    expect(sockets[0]!.isClosed).toBe(false);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(sockets[0]!.isClosed).toBe(true);
+    expect(sockets).toHaveLength(2);
+  });
+
+  it("does not knock again when it is not let in", async () => {
+    const { sockets, phases } = world(false);
+    sockets[0]!.onclose?.({ code: 1006 });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([sockets.length, phases.at(-1)]).toEqual([1, "signed-out"]);
+  });
+
+  it("stops when its pass is taken back", async () => {
+    const { sockets, phases } = world();
+    sockets[0]!.greet();
+    sockets[0]!.onclose?.({ code: 4401 });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([sockets.length, phases.at(-1)]).toEqual([1, "signed-out"]);
+  });
+});
