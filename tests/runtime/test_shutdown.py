@@ -62,14 +62,19 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
         ]
         for _ in goals:
             await asyncio.to_thread(pipe.read_text)
-        stopped = await running.ask("POST", "/stop")
+        agiraph.environment["AGIRAPH_PORT"] = running.origin.rpartition(":")[2]
+        stopped = await agiraph("stop", "--all")
         for team in made:
             await running.until(team["id"], "node.cancelled")
-        assert stopped == {"teams": 2, "nodes": 2}
+        said = "Stopped 2 teams; 2 pieces of work end now.\n"
+        assert (stopped.code, stopped.out, stopped.err) == (0, said, "")
         assert marked(mark) == []
         after = await running.ask("GET", f"/teams/{made[0]['id']}")
         assert after["status"] == "stopped"
         assert await running.ask("POST", "/stop") == {"teams": 0, "nodes": 0}
+        for wrong in (("stop",), ("stop", "--all", made[0]["id"])):
+            refused = await agiraph(*wrong)
+            assert (refused.code, "Name one team, or say --all." in refused.err) == (2, True)
 
 
 async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the_next_start(

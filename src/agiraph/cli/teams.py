@@ -38,11 +38,17 @@ async def board(team: str, json_: bool) -> None:
 
 
 @click.command()
-@click.argument("team")
+@click.argument("team", required=False)
+@click.option("--all", "all_", is_flag=True, help="Everything of all teams, answers included.")
 @command
-async def stop(team: str) -> None:
-    """Cancel everything a TEAM has not done yet, and end its processes."""
+async def stop(team: str | None, all_: bool) -> None:
+    """Cancel everything a TEAM has not done yet, and end its processes; or --all."""
+    if all_ == (team is not None):
+        raise click.UsageError("Name one team, or say --all.")
     async with connected() as client:
+        if team is None:
+            ended = await client.stop_everything()
+            return click.echo(f"Stopped {ended.teams} teams; {ended.nodes} pieces of work end now.")
         stopped = await client.stop((await client.team(team)).id)
     _told(stopped, "Stopped", "Nothing of it is deleted; say something to it to begin again.")
 

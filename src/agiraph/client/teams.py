@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agiraph.api.routes.operations import Stopped
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.errors import NotFound
@@ -68,6 +69,10 @@ class TeamCalls(Connection):
 
     async def stop(self, team: str) -> TeamView:
         return await self.post(TeamView, path_of("teams", team, "stop"))
+
+    async def stop_everything(self) -> Stopped:
+        """The emergency stop: whatever any team does ends now."""
+        return await self.post(Stopped, "/stop")
 
     async def set_goal(
         self, team: str, goal: str, *, budget: Mapping[str, Any] | None = None
