@@ -66,7 +66,7 @@ class Watcher:
             self.size += len(frame["text"])
         else:
             self.frames.append(frame)
-            self.size += 200 + len(frame.get("text") or "")
+            self.size += _weight(frame)
         if len(self.frames) > MOST_FRAMES or self.size > MOST_BYTES:
             self.is_lost = True
             self.frames.clear()
@@ -80,8 +80,13 @@ class Watcher:
         if self.is_lost or not self.frames:
             return None
         frame = self.frames.popleft()
-        self.size = 0 if not self.frames else self.size - 200 - len(frame.get("text") or "")
+        self.size = 0 if not self.frames else self.size - _weight(frame)
         return frame
+
+
+def _weight(frame: dict[str, Any]) -> int:
+    """About how many bytes a frame takes."""
+    return 200 + len(frame.get("text", "")) + frame.get("weight", 0)
 
 
 class Hub:
@@ -105,7 +110,8 @@ class Hub:
             node_id = event.data.get("node_id")
             for thread_id in [t for t, d in self.drafts.items() if d.node_id == node_id]:
                 del self.drafts[thread_id]
-        frame = {"op": "event", "event": as_frame(event), "text": ""}
+        weight = sum(len(said) for said in event.data.values() if isinstance(said, str))
+        frame = {"op": "event", "event": as_frame(event), "weight": weight}
         for watcher in self.watchers:
             if watcher.wants(event.team_id):
                 watcher.put(frame)
