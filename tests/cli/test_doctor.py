@@ -12,6 +12,7 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.time import SystemClock
+from agiraph.domain.work import NodeStatus
 from agiraph.home import commands
 from agiraph.services import mail
 from agiraph.store import deliveries, waits
@@ -135,14 +136,16 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
 
     async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
         for number in range(4):
-            world.script(str(number))
+            world.script(str(number), says(call("finish", summary="done")))
         await world.settle()
+        [woken] = await world.board(sleeping.team.id)
         asked = [
             {wait.waiting_on for wait in await world.store.read(waits.of_node, founded.node.id)}
-            for founded in (empty, ended, sleeping, well)
+            for founded in (empty, ended, well)
         ]
-        questions = [await world.questions(f.team.id) for f in (empty, ended, sleeping, well)]
-    # Their calls were made again: each now waits for a question that is there to be answered.
+        questions = [await world.questions(f.team.id) for f in (empty, ended, well)]
+    assert woken.status is NodeStatus.COMPLETED
+    # The others' calls were made again: each now waits for a question that is there to be answered.
     for waiting_on, open_questions in zip(asked, questions, strict=True):
         assert len(waiting_on) == 1
         assert waiting_on <= {f"answer:{question.id}" for question in open_questions}
