@@ -19,7 +19,11 @@ signin = APIRouter(include_in_schema=False)
 
 
 class NewToken(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"name": "nightly report", "scope": "read"}},
+    )
 
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"

@@ -70,13 +70,17 @@ class Words(BaseModel):
 
 
 class Announcement(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"message": "We stop at noon."}}
+    )
 
     message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
 
 
 class ReadUpTo(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"seq": 12}}
+    )
 
     seq: int = Field(ge=0, le=2**62, description="The place of the last message that was read.")
 
@@ -174,7 +178,7 @@ async def list_threads(
 
     def look(tx: Tx) -> list[ThreadView]:
         found = threads.of_agent(tx, _find(tx, agent).id)
-        known = [t.id for t in found]
+        known: list[str] = [t.id for t in found]
         start = known.index(after) + 1 if after in known else 0
         return [thread_view(t) for t in found[start : start + limit]]
 

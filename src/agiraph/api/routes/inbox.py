@@ -53,7 +53,9 @@ class TheAnswer(BaseModel):
 
 
 class Thumb(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"thumb": "up"}}
+    )
 
     thumb: Literal["up", "down"]
 

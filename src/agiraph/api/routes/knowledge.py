@@ -31,13 +31,21 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_is_text), Field(strict=False)
 
 
 class NewMemory(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"content": "Likes figures before words."}},
+    )
 
     content: str = Field(min_length=1, max_length=knowledge.LONGEST)
     valid_until: Moment | None = None
 
 
 class NewInsight(NewMemory):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"type": "fact", "content": "Prices fall in May."}}
+    )
+
     type: InsightType
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
 

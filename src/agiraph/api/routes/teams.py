@@ -67,7 +67,11 @@ class NewTeam(BaseModel):
 
 
 class NewGoal(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"goal": "Now compare their prices, too"}},
+    )
 
     goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
     budget: BudgetBody | None = None

@@ -50,7 +50,9 @@ class NewTrigger(BaseModel):
 
 
 class TriggerChange(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"status": "paused"}}
+    )
 
     status: Literal["active", "paused"]
 

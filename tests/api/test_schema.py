@@ -1,0 +1,71 @@
+"""The description of the API says everything a client needs to know."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import orjson
+import pytest
+
+from agiraph.api.app import routes
+from tests.api.serving import Served
+
+DOCUMENT: dict[str, Any] = routes().openapi()
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+}
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_says_what_it_does_takes_and_answers(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert operation["description"].endswith("."), name
+    assert ("x-scope" in operation) is bool(operation["security"])
+    answers = operation["responses"]
+    assert any(int(status) < 300 for status in answers)
+    for status, answer in answers.items():
+        assert answer["description"] not in ("", "Successful Response", "Validation Error")
+        if int(status) >= 400:
+            schema = {"$ref": "#/components/schemas/Problem"}
+            assert answer["content"] == {"application/problem+json": {"schema": schema}}
+    if body := operation.get("requestBody"):
+        [content] = body["content"].values()
+        schema = SCHEMAS[content["schema"]["$ref"].rpartition("/")[2]]
+        assert schema.get("example"), name
+        assert schema["additionalProperties"] is False
+        assert {"400", "413", "415", "422"} <= set(answers)
+
+
+def test_the_frames_of_a_line_are_told_apart_by_what_they_do() -> None:
+    assert set(SCHEMAS["Frame"]["discriminator"]["mapping"]) == {
+        *("hello", "event", "delta", "draft", "resync", "ping")
+    }
+    assert SCHEMAS["Event"]["discriminator"]["propertyName"] == "type"
+    assert "Subscribe" in SCHEMAS
+
+
+def test_no_reference_leads_nowhere() -> None:
+    found = re.findall(rb'"#/components/schemas/([^"]+)"', orjson.dumps(DOCUMENT))
+    assert {name.decode() for name in found} <= set(SCHEMAS)
+    assert not [name for name in SCHEMAS if "__" in name], "two things have one name"
+
+
+def test_a_command_prints_it() -> None:
+    command = [sys.executable, "-m", "agiraph.api.schema"]
+    said = subprocess.run(command, capture_output=True, check=True).stdout
+    assert orjson.loads(said) == DOCUMENT
+
+
+async def test_the_server_hands_it_out(served: Served) -> None:
+    assert await served.ask("GET", "/openapi.json") == (200, DOCUMENT)
+
+
+async def test_a_wrong_method_and_a_wrong_path_are_told_what_is_right(served: Served) -> None:
+    status, problem = await served.ask("PATCH", "/teams", {})
+    assert (status, problem["detail"]) == (405, "This path takes GET, POST.")
+    status, problem = await served.ask("GET", "/nothing")
+    assert (status, "/api/openapi.json" in problem["detail"]) == (404, True)
