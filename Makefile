@@ -8,10 +8,10 @@ WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up run test check faults bench lock clean
+.PHONY: web web-types web-test web-check help setup up run test check faults bench lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with agiraph and its tools (done by the others when needed)
 
@@ -52,6 +52,29 @@ bench: setup ## What a durable turn costs, against the floor of the same run
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/python -m pip install --quiet pip-tools
 	@$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+
+web: web/node_modules/.package-lock.json web-types ## Build the web UI into src/agiraph/web_dist (needs Node 20)
+	@cd web && node_modules/.bin/tsc --noEmit && node_modules/.bin/vite build --logLevel warn
+	@$(BIN)/python web/stamp.py
+
+web-test: web/node_modules/.package-lock.json ## The web UI's own tests
+	@cd web && node_modules/.bin/vitest run
+
+web-check: web/node_modules/.package-lock.json ## The web UI's types and built files are what the sources give
+	@cp web/src/api/types.ts web/node_modules/.types.before
+	@$(MAKE) --no-print-directory web-types
+	@cmp web/src/api/types.ts web/node_modules/.types.before || { echo "web-check: types.ts was stale; run make web" >&2; exit 1; }
+	@cd web && node_modules/.bin/tsc --noEmit
+	@cd web && AGIRAPH_WEB_OUT=node_modules/.rebuilt node_modules/.bin/vite build --logLevel warn
+	@diff -rq --exclude=build.json web/node_modules/.rebuilt src/agiraph/web_dist || { echo "web-check: the built files are stale; run make web" >&2; exit 1; }
+	@echo "web-check: clean"
+
+web-types: setup web/node_modules/.package-lock.json
+	@$(BIN)/python -m agiraph.api.schema > web/node_modules/.openapi.json
+	@cd web && node_modules/.bin/openapi-typescript node_modules/.openapi.json -o src/api/types.ts > node_modules/.types.log 2>&1 || { cat node_modules/.types.log; exit 1; }
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@cd web && npm ci --no-audit --no-fund --loglevel=error
 
 clean: ## Remove what set-up made
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis

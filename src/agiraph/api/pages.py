@@ -114,7 +114,7 @@ def _notice(title: str, body: str, status: int = 200) -> HTMLResponse:
 
 
 class _Explained:
-    """Passes on what signing in answers, and makes a page of a refusal: it is a person who reads."""
+    """Passes on what signing in answers, but makes a page of a refusal: a person reads it."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send

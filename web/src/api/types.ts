@@ -4,6 +4,154 @@
  */
 
 export interface paths {
+    "/api/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Teams
+         * @description Every team, oldest first.
+         */
+        get: operations["list_teams"];
+        put?: never;
+        /**
+         * Create Team
+         * @description Found a team: a coordinator that gets to work on the goal, unless `start` is false.
+         */
+        post: operations["create_team"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Team
+         * @description One team, by its id or name.
+         */
+        get: operations["get_team"];
+        put?: never;
+        post?: never;
+        /**
+         * Archive Team
+         * @description Stop a team and put it away. Nothing of it is deleted.
+         */
+        delete: operations["archive_team"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause Team
+         * @description Let everyone stop at their next yield point. Nothing is lost; people are still answered.
+         */
+        post: operations["pause_team"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Team
+         * @description Go on where the team was paused.
+         */
+        post: operations["resume_team"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Team
+         * @description Cancel everything of a team that is not done, and end its processes.
+         */
+        post: operations["stop_team"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/goal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set Goal
+         * @description A new goal for the same team: a new run; what it remembers stays.
+         */
+        post: operations["set_goal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Agents
+         * @description Everyone on a team, coordinator first.
+         */
+        get: operations["list_agents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent}": {
         parameters: {
             query?: never;
@@ -17,155 +165,6 @@ export interface paths {
          */
         get: operations["get_agent"];
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Changes
-         * @description How what an agent knows came about, oldest first.
-         */
-        get: operations["list_changes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/conversation": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Conversation
-         * @description What the person and this agent said to each other, oldest first: the newest page, or the
-         *     one before an id. Never what is in its threads.
-         */
-        get: operations["get_conversation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/insights": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Insights
-         * @description What an agent has learned for its work.
-         */
-        get: operations["list_insights"];
-        put?: never;
-        /**
-         * Add Insight
-         * @description Teach an agent something for its work.
-         */
-        post: operations["add_insight"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/insights/{insight}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Remove Insight
-         * @description Take an insight back; it can be undone.
-         */
-        delete: operations["remove_insight"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/memories": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Memories
-         * @description What an agent knows of the person it talks to.
-         */
-        get: operations["list_memories"];
-        put?: never;
-        /**
-         * Add Memory
-         * @description Tell an agent something about you.
-         */
-        post: operations["add_memory"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/memories/{memory}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Forget Memory
-         * @description Let an agent forget something; it can be undone.
-         */
-        delete: operations["forget_memory"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /**
-         * Read Up To
-         * @description How far the person has read what this agent told them; the larger place stands.
-         */
-        put: operations["read_up_to"];
         post?: never;
         delete?: never;
         options?: never;
@@ -193,6 +192,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Read Up To
+         * @description How far the person has read what this agent told them; the larger place stands.
+         */
+        put: operations["read_up_to"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/broadcast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Broadcast
+         * @description Say something to everyone on the team.
+         */
+        post: operations["broadcast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Conversation
+         * @description What the person and this agent said to each other, oldest first: the newest page, or the
+         *     one before an id. Never what is in its threads.
+         */
+        get: operations["get_conversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent}/threads": {
         parameters: {
             query?: never;
@@ -213,7 +273,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/audit": {
+    "/api/threads/{thread}": {
         parameters: {
             query?: never;
             header?: never;
@@ -221,10 +281,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read Audit
-         * @description Who changed what, oldest first.
+         * Get Thread
+         * @description The turns of a thread, for those who look behind the curtain.
          */
-        get: operations["read_audit"];
+        get: operations["get_thread"];
         put?: never;
         post?: never;
         delete?: never;
@@ -233,27 +293,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/changes/{change}/undo": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Undo Change
-         * @description Put back what a change altered.
-         */
-        post: operations["undo_change"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/healthz": {
+    "/api/teams/{team}/board": {
         parameters: {
             query?: never;
             header?: never;
@@ -261,10 +301,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Alive
-         * @description This process answers.
+         * Get Board
+         * @description Every piece of work of a team, in the order it was made.
          */
-        get: operations["alive"];
+        get: operations["get_board"];
         put?: never;
         post?: never;
         delete?: never;
@@ -273,67 +313,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/held/{item}/confirm": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Confirm Held
-         * @description Vouch for something that was held.
-         */
-        post: operations["confirm_held"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/held/{item}/reject": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Reject Held
-         * @description Say that something that was held should never count.
-         */
-        post: operations["reject_held"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/hooks/{trigger}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Hit Webhook
-         * @description A call from outside. Its secret is its own; it needs no token.
-         */
-        post: operations["hit_webhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/inbox": {
+    "/api/teams/{team}/stages": {
         parameters: {
             query?: never;
             header?: never;
@@ -341,110 +321,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Inbox
-         * @description What needs an answer first, then the newest. Reading takes nothing away.
+         * List Stages
+         * @description What is, or was, waited for together.
          */
-        get: operations["list_inbox"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/inbox/{item}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Item
-         * @description One item.
-         */
-        get: operations["get_item"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/inbox/{item}/answer": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Answer Item
-         * @description Answer a question or decide on an approval. The first answer stands: a second gets 409.
-         */
-        post: operations["answer_item"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/inbox/{item}/rate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Rate Briefing
-         * @description A thumb on a briefing: up lets more of its kind through, down fewer.
-         */
-        post: operations["rate_briefing"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/inbox/{item}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Mark Read
-         * @description The person has seen this.
-         */
-        post: operations["mark_read"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/metrics": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Metrics
-         * @description Counts of teams, work, messages, money and watchers.
-         */
-        get: operations["metrics"];
+        get: operations["list_stages"];
         put?: never;
         post?: never;
         delete?: never;
@@ -513,7 +393,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/readyz": {
+    "/api/inbox": {
         parameters: {
             query?: never;
             header?: never;
@@ -521,10 +401,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ready
-         * @description The database takes what it is given.
+         * List Inbox
+         * @description What needs an answer first, then the newest. Reading takes nothing away.
          */
-        get: operations["ready"];
+        get: operations["list_inbox"];
         put?: never;
         post?: never;
         delete?: never;
@@ -533,7 +413,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/teams": {
+    "/api/inbox/{item}": {
         parameters: {
             query?: never;
             header?: never;
@@ -541,58 +421,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Teams
-         * @description Every team, oldest first.
+         * Get Item
+         * @description One item.
          */
-        get: operations["list_teams"];
-        put?: never;
-        /**
-         * Create Team
-         * @description Found a team: a coordinator that gets to work on the goal, unless `start` is false.
-         */
-        post: operations["create_team"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Team
-         * @description One team, by its id or name.
-         */
-        get: operations["get_team"];
-        put?: never;
-        post?: never;
-        /**
-         * Archive Team
-         * @description Stop a team and put it away. Nothing of it is deleted.
-         */
-        delete: operations["archive_team"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/agents": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Agents
-         * @description Everyone on a team, coordinator first.
-         */
-        get: operations["list_agents"];
+        get: operations["get_item"];
         put?: never;
         post?: never;
         delete?: never;
@@ -601,27 +433,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/board": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Board
-         * @description Every piece of work of a team, in the order it was made.
-         */
-        get: operations["get_board"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/broadcast": {
+    "/api/inbox/{item}/read": {
         parameters: {
             query?: never;
             header?: never;
@@ -631,97 +443,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Broadcast
-         * @description Say something to everyone on the team.
+         * Mark Read
+         * @description The person has seen this.
          */
-        post: operations["broadcast"];
+        post: operations["mark_read"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/cost": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Cost
-         * @description As a tree by run and node, and by agent, purpose and model.
-         */
-        get: operations["get_cost"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Events Of
-         * @description What happened in a team after that number, oldest first, without gaps.
-         */
-        get: operations["events_of"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/files": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Home
-         * @description The top of a team's folder.
-         */
-        get: operations["list_home"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/files/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Browse Files
-         * @description A file of a team, or what is in a folder of it.
-         */
-        get: operations["browse_files"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/goal": {
+    "/api/inbox/{item}/answer": {
         parameters: {
             query?: never;
             header?: never;
@@ -731,10 +463,158 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Set Goal
-         * @description A new goal for the same team: a new run; what it remembers stays.
+         * Answer Item
+         * @description Answer a question or decide on an approval. The first answer stands: a second gets 409.
          */
-        post: operations["set_goal"];
+        post: operations["answer_item"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/inbox/{item}/rate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rate Briefing
+         * @description A thumb on a briefing: up lets more of its kind through, down fewer.
+         */
+        post: operations["rate_briefing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Memories
+         * @description What an agent knows of the person it talks to.
+         */
+        get: operations["list_memories"];
+        put?: never;
+        /**
+         * Add Memory
+         * @description Tell an agent something about you.
+         */
+        post: operations["add_memory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/memories/{memory}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Forget Memory
+         * @description Let an agent forget something; it can be undone.
+         */
+        delete: operations["forget_memory"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/insights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Insights
+         * @description What an agent has learned for its work.
+         */
+        get: operations["list_insights"];
+        put?: never;
+        /**
+         * Add Insight
+         * @description Teach an agent something for its work.
+         */
+        post: operations["add_insight"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/insights/{insight}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove Insight
+         * @description Take an insight back; it can be undone.
+         */
+        delete: operations["remove_insight"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Changes
+         * @description How what an agent knows came about, oldest first.
+         */
+        get: operations["list_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/{change}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo Change
+         * @description Put back what a change altered.
+         */
+        post: operations["undo_change"];
         delete?: never;
         options?: never;
         head?: never;
@@ -761,47 +641,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/memory": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Memory
-         * @description What a team keeps in its notes.
-         */
-        get: operations["list_memory"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/memory/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Browse Memory
-         * @description One of a team's notes, or what is in a folder of them.
-         */
-        get: operations["browse_memory"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/pause": {
+    "/api/held/{item}/confirm": {
         parameters: {
             query?: never;
             header?: never;
@@ -811,17 +651,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pause Team
-         * @description Let everyone stop at their next yield point. Nothing is lost; people are still answered.
+         * Confirm Held
+         * @description Vouch for something that was held.
          */
-        post: operations["pause_team"];
+        post: operations["confirm_held"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/resume": {
+    "/api/held/{item}/reject": {
         parameters: {
             query?: never;
             header?: never;
@@ -831,50 +671,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Resume Team
-         * @description Go on where the team was paused.
+         * Reject Held
+         * @description Say that something that was held should never count.
          */
-        post: operations["resume_team"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/stages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Stages
-         * @description What is, or was, waited for together.
-         */
-        get: operations["list_stages"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/teams/{team}/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Stop Team
-         * @description Cancel everything of a team that is not done, and end its processes.
-         */
-        post: operations["stop_team"];
+        post: operations["reject_held"];
         delete?: never;
         options?: never;
         head?: never;
@@ -949,7 +749,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/threads/{thread}": {
+    "/api/hooks/{trigger}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hit Webhook
+         * @description A call from outside. Its secret is its own; it needs no token.
+         */
+        post: operations["hit_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/cost": {
         parameters: {
             query?: never;
             header?: never;
@@ -957,10 +777,110 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Thread
-         * @description The turns of a thread, for those who look behind the curtain.
+         * Get Cost
+         * @description As a tree by run and node, and by agent, purpose and model.
          */
-        get: operations["get_thread"];
+        get: operations["get_cost"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Home
+         * @description The top of a team's folder.
+         */
+        get: operations["list_home"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Browse Files
+         * @description A file of a team, or what is in a folder of it.
+         */
+        get: operations["browse_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Memory
+         * @description What a team keeps in its notes.
+         */
+        get: operations["list_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/memory/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Browse Memory
+         * @description One of a team's notes, or what is in a folder of them.
+         */
+        get: operations["browse_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events Of
+         * @description What happened in a team after that number, oldest first, without gaps.
+         */
+        get: operations["events_of"];
         put?: never;
         post?: never;
         delete?: never;
@@ -993,26 +913,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/tokens/link": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create Link
-         * @description A link that signs a browser in.
-         */
-        post: operations["create_link"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/tokens/{token}": {
         parameters: {
             query?: never;
@@ -1033,6 +933,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tokens/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Link
+         * @description A link that signs a browser in.
+         */
+        post: operations["create_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Audit
+         * @description Who changed what, oldest first.
+         */
+        get: operations["read_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Alive
+         * @description This process answers.
+         */
+        get: operations["alive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ready
+         * @description The database takes what it is given.
+         */
+        get: operations["ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metrics
+         * @description Counts of teams, work, messages, money and watchers.
+         */
+        get: operations["metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Everything
+         * @description Cancel everything of all teams at once, and end every process they started.
+         */
+        post: operations["stop_everything"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1042,86 +1062,83 @@ export interface components {
          * @description `agent.hired`
          */
         AgentHiredEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Hiring"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "agent.hired";
+            data: components["schemas"]["Hiring"];
         };
         /**
          * AgentLeftEvent
          * @description `agent.left`
          */
         AgentLeftEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Member"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "agent.left";
+            data: components["schemas"]["Member"];
         };
         /**
          * AgentPromotedEvent
          * @description `agent.promoted`
          */
         AgentPromotedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Member"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "agent.promoted";
+            data: components["schemas"]["Member"];
         };
         /** AgentView */
         AgentView: {
-            /** Command */
-            command: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Created For */
-            created_for: string | null;
             /** Id */
             id: string;
+            /** Team Id */
+            team_id: string;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
             /**
              * Kind
              * @enum {string}
@@ -1129,8 +1146,14 @@ export interface components {
             kind: "llm" | "cli";
             /** Model */
             model: string;
-            /** Name */
-            name: string;
+            /** Command */
+            command: string | null;
+            /**
+             * Status
+             * @description What it is doing: a query, never stored.
+             * @enum {string}
+             */
+            status: "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left";
             /**
              * Node Id
              * @description What it works on, or did last.
@@ -1138,41 +1161,41 @@ export interface components {
             node_id: string | null;
             /** Node Title */
             node_title: string;
-            /** Parent Thread Id */
-            parent_thread_id: string | null;
-            /** Persistent */
-            persistent: boolean;
-            /** Retired At */
-            retired_at: string | null;
-            /** Role */
-            role: string;
-            /**
-             * Status
-             * @description What it is doing: a query, never stored.
-             * @enum {string}
-             */
-            status: "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left";
-            /** Team Id */
-            team_id: string;
             /** Thread Id */
             thread_id: string | null;
+            /** Waiting Reason */
+            waiting_reason: string | null;
+            /** Persistent */
+            persistent: boolean;
+            /** Created For */
+            created_for: string | null;
+            /** Parent Thread Id */
+            parent_thread_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Retired At */
+            retired_at: string | null;
             /**
              * Unread
              * @description Messages of its to the person that they have not read.
              */
             unread: number;
-            /** Waiting Reason */
-            waiting_reason: string | null;
         };
-        /** Announcement */
+        /**
+         * Announcement
+         * @example {
+         *       "message": "We stop at noon."
+         *     }
+         */
         Announcement: {
             /** Message */
             message: string;
         };
         /** Answer */
         Answer: {
-            /** Decision */
-            decision: ("approve" | "deny") | null;
             /**
              * Message Id
              * @description The question.
@@ -1182,87 +1205,91 @@ export interface components {
             node_id: string | null;
             /** Text */
             text: string;
+            /** Decision */
+            decision: ("approve" | "deny") | null;
         };
         /** Assignment */
         Assignment: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
             /**
              * Agent
              * @description Its name, when it is given the node for the first time.
              * @default null
              */
             agent: string | null;
-            /** Agent Id */
-            agent_id: string;
-            /** Node Id */
-            node_id: string;
         };
         /** AttachmentBody */
         AttachmentBody: {
+            /** Name */
+            name: string;
+            /** Media Type */
+            media_type: string;
             /**
              * Data
              * @description Base64.
              */
             data: string;
-            /** Media Type */
-            media_type: string;
-            /** Name */
-            name: string;
         };
         /** AttachmentView */
         AttachmentView: {
+            /** Name */
+            name: string;
+            /** Media Type */
+            media_type: string;
             /**
              * Data
              * @description Base64.
              */
             data: string;
-            /** Media Type */
-            media_type: string;
-            /** Name */
-            name: string;
         };
         /**
          * Bill
          * @description A node with what it cost, and the bills of what is below it.
          */
         Bill: {
-            /** Agent */
-            agent: string;
-            /** Agent Id */
-            agent_id: string | null;
-            /** Below */
-            below?: components["schemas"]["Bill"][];
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Lines */
-            lines?: components["schemas"]["Line"][];
             /** Node Id */
             node_id: string;
             /** Title */
             title: string;
             /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Agent Id */
+            agent_id: string | null;
+            /** Agent */
+            agent: string;
+            /** Lines */
+            lines?: components["schemas"]["Line"][];
+            /** Below */
+            below?: components["schemas"]["Bill"][];
+            /**
              * @default {
-             *       "cached_tokens": 0,
              *       "calls": 0,
-             *       "input_tokens": 0,
              *       "lost": 0,
+             *       "input_tokens": 0,
              *       "output_tokens": 0,
-             *       "unpriced": 0,
-             *       "usd": 0
+             *       "cached_tokens": 0,
+             *       "usd": 0,
+             *       "unpriced": 0
              *     }
              */
             total: components["schemas"]["Sum"];
         };
         /** Briefing */
         Briefing: {
-            /** Agent Id */
-            agent_id: string;
-            /** Message Id */
-            message_id: string | null;
             /** Node Id */
             node_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Sent */
+            sent: boolean;
+            /** Message Id */
+            message_id: string | null;
             /** Reason */
             reason: string;
             /**
@@ -1270,8 +1297,6 @@ export interface components {
              * @default null
              */
             score: number | null;
-            /** Sent */
-            sent: boolean;
             /**
              * Threshold
              * @default null
@@ -1283,58 +1308,63 @@ export interface components {
          * @description `briefing.decided`
          */
         BriefingDecidedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Briefing"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "briefing.decided";
+            data: components["schemas"]["Briefing"];
         };
         /**
          * BriefingRatedEvent
          * @description `briefing.rated`
          */
         BriefingRatedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Rated"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "briefing.rated";
+            data: components["schemas"]["Rated"];
         };
         /**
          * Budget
          * @description What a node may spend. None means: as its parent allows.
          */
         Budget: {
-            /** Calls */
-            calls?: {
-                [key: string]: number;
-            };
+            /**
+             * Turns
+             * @default 50
+             */
+            turns: number;
+            /** Tokens */
+            tokens?: number | null;
+            /** Usd */
+            usd?: number | null;
             /**
              * Model Calls
              * @description Of this node and all below it, as tokens and usd are.
@@ -1342,37 +1372,36 @@ export interface components {
             model_calls?: number | null;
             /** Seconds */
             seconds?: number | null;
-            /** Tokens */
-            tokens?: number | null;
-            /**
-             * Turns
-             * @default 50
-             */
-            turns: number;
-            /** Usd */
-            usd?: number | null;
+            /** Calls */
+            calls?: {
+                [key: string]: number;
+            };
         };
         /**
          * BudgetBody
          * @description What the work towards the goal may cost; what is not said has no limit of its own.
          */
         BudgetBody: {
-            /** Model Calls */
-            model_calls?: number | null;
-            /** Seconds */
-            seconds?: number | null;
-            /** Tokens */
-            tokens?: number | null;
             /**
              * Turns
              * @default 50
              */
             turns: number;
+            /** Tokens */
+            tokens?: number | null;
             /** Usd */
             usd?: number | null;
+            /** Model Calls */
+            model_calls?: number | null;
+            /** Seconds */
+            seconds?: number | null;
         };
         /** Call */
         Call: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
             /**
              * Arguments
              * @description Shortened.
@@ -1380,53 +1409,58 @@ export interface components {
             arguments: {
                 [key: string]: unknown;
             };
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
         };
         /**
          * CallLostEvent
          * @description `call.lost`
          */
         CallLostEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["InThread"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "call.lost";
+            data: components["schemas"]["InThread"];
         };
         /** CallView */
         CallView: {
-            /** Arguments */
-            arguments: {
-                [key: string]: unknown;
-            };
             /** Id */
             id: string;
             /** Name */
             name: string;
+            /** Arguments */
+            arguments: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Change
          * @description One change of what an agent knows, with all it takes to undo it.
          */
         Change: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
             /** Agent Id */
             agent_id: string;
+            /**
+             * Verb
+             * @enum {string}
+             */
+            verb: "learned" | "merged" | "removed" | "confirmed" | "rejected" | "expired" | "maintained";
             /** Author */
             author: string;
             /**
@@ -1434,10 +1468,6 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
             /**
              * Touched
              * @default []
@@ -1445,11 +1475,6 @@ export interface components {
             touched: components["schemas"]["Touched"][];
             /** Undone At */
             undone_at?: string | null;
-            /**
-             * Verb
-             * @enum {string}
-             */
-            verb: "learned" | "merged" | "removed" | "confirmed" | "rejected" | "expired" | "maintained";
         };
         /** Checkpoint */
         Checkpoint: {
@@ -1472,26 +1497,32 @@ export interface components {
         };
         /** Costs */
         Costs: {
+            /** Team Id */
+            team_id: string;
+            total: components["schemas"]["Sum"];
             /** By Agent */
             by_agent: {
-                [key: string]: components["schemas"]["Sum"];
-            };
-            /** By Model */
-            by_model: {
                 [key: string]: components["schemas"]["Sum"];
             };
             /** By Purpose */
             by_purpose: {
                 [key: string]: components["schemas"]["Sum"];
             };
+            /** By Model */
+            by_model: {
+                [key: string]: components["schemas"]["Sum"];
+            };
             /** Runs */
             runs: components["schemas"]["Bill"][];
-            /** Team Id */
-            team_id: string;
-            total: components["schemas"]["Sum"];
         };
         /** Creation */
         Creation: {
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /** Parent Id */
+            parent_id: string | null;
             /** Creator Id */
             creator_id: string;
             /**
@@ -1504,47 +1535,50 @@ export interface components {
              * @description Nodes that must succeed before it starts.
              */
             needs: string[];
-            /** Node Id */
-            node_id: string;
-            /** Parent Id */
-            parent_id: string | null;
-            /** Title */
-            title: string;
         };
         /**
          * Deed
          * @description One line of the audit: who changed what, and what came of it.
          */
         Deed: {
+            /** Id */
+            id: string;
             /**
              * At
              * Format: date-time
              */
             at: string;
-            /** Id */
-            id: string;
+            /** Who */
+            who: string;
             /** Method */
             method: string;
             /** Path */
             path: string;
             /** Status */
             status: number;
-            /** Who */
-            who: string;
         };
         /** Delivered */
         Delivered: {
-            /** Channel */
-            channel: string;
             /** Delivery Id */
             delivery_id: string;
             /** Message Id */
             message_id: string;
+            /** Channel */
+            channel: string;
             /** Tries */
             tries: number;
         };
         /** Delivery */
         Delivery: {
+            /**
+             * Id
+             * @description Also the key by which whoever receives it knows a repetition.
+             */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Message Id */
+            message_id: string;
             /** Channel */
             channel: string;
             /**
@@ -1559,123 +1593,87 @@ export interface components {
              */
             due_at: string;
             /**
-             * Error
-             * @description Why the last try failed.
-             */
-            error?: string | null;
-            /**
-             * Id
-             * @description Also the key by which whoever receives it knows a repetition.
-             */
-            id: string;
-            /** Message Id */
-            message_id: string;
-            /** Owner */
-            owner?: string | null;
-            /** Sent At */
-            sent_at?: string | null;
-            /**
              * Status
              * @default queued
              * @enum {string}
              */
             status: "queued" | "sending" | "sent" | "failed";
-            /** Team Id */
-            team_id: string;
             /**
              * Tries
              * @default 0
              */
             tries: number;
+            /** Owner */
+            owner?: string | null;
+            /**
+             * Error
+             * @description Why the last try failed.
+             */
+            error?: string | null;
+            /** Sent At */
+            sent_at?: string | null;
         };
         /**
          * DeliveryFailedEvent
          * @description `delivery.failed`
          */
         DeliveryFailedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Undelivered"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "delivery.failed";
+            data: components["schemas"]["Undelivered"];
         };
         /**
          * DeliverySentEvent
          * @description `delivery.sent`
          */
         DeliverySentEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Delivered"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "delivery.sent";
-        };
-        /**
-         * Delta
-         * @description A few more words of a reply that is being written. Live only, and never kept.
-         */
-        Delta: {
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Node Id */
-            node_id: string;
-            /**
-             * Offset
-             * @description How many characters of the reply came before these.
-             */
-            offset: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "delta";
-            /** Team Id */
-            team_id: string;
-            /** Text */
-            text: string;
-            /** Thread Id */
-            thread_id: string;
+            data: components["schemas"]["Delivered"];
         };
         /**
          * Draft
          * @description A note for a file that waits for a person, since nobody vouches for its words.
          */
         Draft: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
             /** Agent Id */
             agent_id: string;
-            /** Author */
-            author: string;
+            /** Path */
+            path: string;
             /** Content */
             content: string;
             /**
@@ -1683,76 +1681,32 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Id */
-            id: string;
-            /** Path */
-            path: string;
+            /** Author */
+            author: string;
             /** Source Thread Id */
             source_thread_id?: string | null;
+            /** Tainted By */
+            tainted_by?: string | null;
             /**
              * Status
              * @default held
              * @enum {string}
              */
             status: "held" | "accepted" | "written" | "removed";
-            /** Tainted By */
-            tainted_by?: string | null;
-            /** Team Id */
-            team_id: string;
-        };
-        /**
-         * DraftFrame
-         * @description A reply under way as far as it is written, for whoever has just come.
-         */
-        DraftFrame: {
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Node Id */
-            node_id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "draft";
-            /** Team Id */
-            team_id: string;
-            /** Text */
-            text: string;
-            /** Thread Id */
-            thread_id: string;
         };
         /** End */
         End: {
+            /** Node Id */
+            node_id: string;
+            reason: components["schemas"]["StopReason"] | null;
+            /** Result */
+            result: string | null;
             /**
              * Doubts
              * @description What could not be shown of what was asked for.
              * @default null
              */
             doubts: string | null;
-            /** Node Id */
-            node_id: string;
-            reason: components["schemas"]["StopReason"] | null;
-            /** Result */
-            result: string | null;
-        };
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
-        /**
-         * EventFrame
-         * @description Something happened. Numbers of one team come in order and without a gap.
-         */
-        EventFrame: {
-            /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "event";
         };
         /** Failure */
         Failure: {
@@ -1761,58 +1715,37 @@ export interface components {
             /** Reason */
             reason: string;
         };
-        /**
-         * Fault
-         * @description One thing wrong with a request.
-         */
-        Fault: {
-            /**
-             * What
-             * @example Field required
-             */
-            what: string;
-            /**
-             * Where
-             * @example body.goal
-             */
-            where: string;
-        };
         /** FileView */
         FileView: {
-            /** Kind */
-            kind: string;
-            /**
-             * Modified
-             * Format: date-time
-             */
-            modified: string;
             /**
              * Path
              * @description From the team's folder on.
              */
             path: string;
+            /** Kind */
+            kind: string;
             /** Size */
             size: number;
+            /**
+             * Modified
+             * Format: date-time
+             */
+            modified: string;
         };
         /**
          * Firing
          * @description What became of one slot; or, if nobody was there for them, of several in a row.
          */
         Firing: {
+            /** Trigger Id */
+            trigger_id: string;
+            /** Slot */
+            slot: string;
             /**
              * At
              * Format: date-time
              */
             at: string;
-            /**
-             * Count
-             * @default 1
-             */
-            count: number;
-            /** Last Slot */
-            last_slot?: string | null;
-            /** Node Id */
-            node_id?: string | null;
             /**
              * Outcome
              * @enum {string}
@@ -1823,13 +1756,20 @@ export interface components {
              * @default
              */
             reason: string;
-            /** Slot */
-            slot: string;
-            /** Trigger Id */
-            trigger_id: string;
+            /** Node Id */
+            node_id?: string | null;
+            /**
+             * Count
+             * @default 1
+             */
+            count: number;
+            /** Last Slot */
+            last_slot?: string | null;
         };
         /** Founding */
         Founding: {
+            /** Name */
+            name: string;
             /** Goal */
             goal: string;
             /**
@@ -1837,12 +1777,11 @@ export interface components {
              * @enum {string}
              */
             mode: "finite" | "infinite";
-            /** Name */
-            name: string;
         };
-        Frame: components["schemas"]["Hello"] | components["schemas"]["EventFrame"] | components["schemas"]["Delta"] | components["schemas"]["DraftFrame"] | components["schemas"]["Resync"] | components["schemas"]["Ping"];
         /** Harvest */
         Harvest: {
+            /** Thread Id */
+            thread_id: string;
             /** Agent Id */
             agent_id: string;
             /** Insights */
@@ -1852,8 +1791,6 @@ export interface components {
              * @description It was closed without anybody looking back on it.
              */
             passed_over: boolean;
-            /** Thread Id */
-            thread_id: string;
         };
         /** Health */
         Health: {
@@ -1862,115 +1799,90 @@ export interface components {
         };
         /** Held */
         Held: {
-            /** Agent Id */
-            agent_id: string;
             /** Id */
             id: string;
+            /** Agent Id */
+            agent_id: string;
             /** Path */
             path: string;
         };
         /** HeldView */
         HeldView: {
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
             /** Id */
             id: string;
+            /** Agent Id */
+            agent_id: string;
             /** Kind */
             kind: string;
+            /** Text */
+            text: string;
             /**
              * Source
              * @description Where its words come from, as far as that is known.
              */
             source: string;
-            /** Text */
-            text: string;
-        };
-        /**
-         * Hello
-         * @description The first frame of every line.
-         */
-        Hello: {
-            /** Build */
-            build: string;
             /**
-             * Epoch
-             * @description Which database this is. If it is another than before, your numbers mean nothing here.
+             * Created At
+             * Format: date-time
              */
-            epoch: string;
-            /**
-             * Heads
-             * @description The number of the newest event of each team.
-             */
-            heads: {
-                [key: string]: number;
-            };
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "hello";
+            created_at: string;
         };
         /** Hiring */
         Hiring: {
             /** Agent Id */
             agent_id: string;
-            /**
-             * Created For
-             * @description The node it was hired for, if it leaves with its end.
-             */
-            created_for: string | null;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /** Model */
+            model: string;
             /**
              * Kind
              * @enum {string}
              */
             kind: "llm" | "cli";
-            /** Model */
-            model: string;
-            /** Name */
-            name: string;
-            /** Role */
-            role: string;
+            /**
+             * Created For
+             * @description The node it was hired for, if it leaves with its end.
+             */
+            created_for: string | null;
         };
         /** InThread */
         InThread: {
-            /** Node Id */
-            node_id: string;
             /** Thread Id */
             thread_id: string;
+            /** Node Id */
+            node_id: string;
         };
         /** InboxItem */
         InboxItem: {
-            /**
-             * Deliveries
-             * @description How it fared on its way to the person's channels.
-             */
-            deliveries: components["schemas"]["Delivery"][];
             message: components["schemas"]["MessageView"];
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "unread" | "read" | "answered";
             /**
              * Needs Answer
              * @description Whether somebody waits for the person's word.
              */
             needs_answer: boolean;
             /**
-             * State
-             * @enum {string}
+             * Deliveries
+             * @description How it fared on its way to the person's channels.
              */
-            state: "unread" | "read" | "answered";
+            deliveries: components["schemas"]["Delivery"][];
         };
         /** InboxPage */
         InboxPage: {
+            /** Items */
+            items: components["schemas"]["InboxItem"][];
             /**
              * Cursor
              * @description For `after`, to get the next page; null if this was the last.
              */
             cursor: string | null;
-            /** Items */
-            items: components["schemas"]["InboxItem"][];
             /** Unread */
             unread: number;
         };
@@ -1979,81 +1891,74 @@ export interface components {
          * @description What an agent learned for its profession. Appears in work prompts only.
          */
         Insight: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
             /** Agent Id */
             agent_id: string;
-            /** Author */
-            author: string;
-            /** Confidence */
-            confidence?: number | null;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "fact" | "technique" | "pattern" | "lesson";
             /** Content */
             content: string;
-            /** Contradicts */
-            contradicts?: string | null;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
-            /** Id */
-            id: string;
+            /** Author */
+            author: string;
+            /** Confidence */
+            confidence?: number | null;
             /** Source Thread Id */
             source_thread_id?: string | null;
-            /**
-             * Sources
-             * @default []
-             */
-            sources: string[];
             /**
              * Status
              * @default active
              * @enum {string}
              */
             status: "active" | "held" | "superseded" | "removed";
-            /** Superseded By */
-            superseded_by?: string | null;
-            /** Team Id */
-            team_id: string;
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "fact" | "technique" | "pattern" | "lesson";
             /** Valid Until */
             valid_until?: string | null;
+            /** Superseded By */
+            superseded_by?: string | null;
+            /**
+             * Sources
+             * @default []
+             */
+            sources: string[];
+            /** Contradicts */
+            contradicts?: string | null;
         };
         /**
          * InsightLearnedEvent
          * @description `insight.learned`
          */
         InsightLearnedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Learned"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "insight.learned";
+            data: components["schemas"]["Learned"];
         };
         /** IssuedToken */
         IssuedToken: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Expires At */
-            expires_at: string | null;
             /** Id */
             id: string;
             /**
@@ -2069,6 +1974,13 @@ export interface components {
              */
             scope: "read" | "talk" | "operate" | "admin";
             /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Expires At */
+            expires_at: string | null;
+            /**
              * Secret
              * @description Shown this once and kept nowhere.
              */
@@ -2076,151 +1988,136 @@ export interface components {
         };
         /** KnowledgeChanged */
         KnowledgeChanged: {
+            /** Verb */
+            verb: string;
             /** Change Id */
             change_id: string;
             /** Ids */
             ids: string[];
-            /** Verb */
-            verb: string;
         };
         /**
          * KnowledgeChangedEvent
          * @description `knowledge.changed`
          */
         KnowledgeChangedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["KnowledgeChanged"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "knowledge.changed";
+            data: components["schemas"]["KnowledgeChanged"];
         };
         /**
          * KnowledgeHeldEvent
          * @description `knowledge.held`
          */
         KnowledgeHeldEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Held"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "knowledge.held";
+            data: components["schemas"]["Held"];
         };
         /** Learned */
         Learned: {
-            /** Agent Id */
-            agent_id: string;
-            /** Change Id */
-            change_id: string;
-            /** Held */
-            held: boolean;
             /** Id */
             id: string;
+            /** Agent Id */
+            agent_id: string;
             /**
              * Stands
              * @description What says the same and counts: itself, or what was known before.
              */
             stands: string;
+            /** Change Id */
+            change_id: string;
+            /** Held */
+            held: boolean;
         };
         /**
          * Line
          * @description What a node itself cost for one purpose with one model.
          */
         Line: {
-            /** Model */
-            model: string;
             /** Purpose */
             purpose: string;
+            /** Model */
+            model: string;
             sum: components["schemas"]["Sum"];
         };
         /** LinkView */
         LinkView: {
-            /** Expires At */
-            expires_at: string | null;
             /**
              * Path
              * @description To be opened in a browser on this server; good once.
              */
             path: string;
+            /** Expires At */
+            expires_at: string | null;
         };
         /**
          * Listing
          * @description What is in a folder.
          */
         Listing: {
-            /** Entries */
-            entries: components["schemas"]["FileView"][];
             /** Path */
             path: string;
+            /** Entries */
+            entries: components["schemas"]["FileView"][];
         };
         /** MadeTrigger */
         MadeTrigger: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
             /**
              * Action
              * @enum {string}
              */
             action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Agent Id */
-            agent_id: string;
             /** Config */
             config: {
                 [key: string]: unknown;
             };
-            cost: components["schemas"]["Cost"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Due At
-             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
-             */
-            due_at: string | null;
-            /** Ended */
-            ended: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Fired */
-            fired: number;
-            /** Fired At */
-            fired_at: string | null;
-            /**
-             * Gated
-             * @description How often there was nothing to wake anybody for; that cost nothing.
-             */
-            gated: number;
-            /** Id */
-            id: string;
-            /** Is Overdue */
-            is_overdue: boolean;
-            /** Made By */
-            made_by: string;
+            /** Payload */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** Zone */
+            zone: string;
             /**
              * Misfire
              * @enum {string}
@@ -2231,33 +2128,48 @@ export interface components {
              * @enum {string}
              */
             overlap: "skip" | "queue";
-            /** Payload */
-            payload: {
-                [key: string]: unknown;
-            };
-            /** Promised To */
-            promised_to: string | null;
-            /**
-             * Secret
-             * @description What a webhook's caller must send; shown this once.
-             */
-            secret?: string | null;
-            /** Skipped */
-            skipped: number;
             /**
              * Status
              * @enum {string}
              */
             status: "active" | "paused" | "expired" | "cancelled";
-            /** Team Id */
-            team_id: string;
             /**
-             * Type
-             * @enum {string}
+             * Due At
+             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
              */
-            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
-            /** Zone */
-            zone: string;
+            due_at: string | null;
+            /** Is Overdue */
+            is_overdue: boolean;
+            /** Fired At */
+            fired_at: string | null;
+            /** Fired */
+            fired: number;
+            /** Skipped */
+            skipped: number;
+            /**
+             * Gated
+             * @description How often there was nothing to wake anybody for; that cost nothing.
+             */
+            gated: number;
+            /** Made By */
+            made_by: string;
+            /** Promised To */
+            promised_to: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Ended */
+            ended: string | null;
+            cost: components["schemas"]["Cost"];
+            /**
+             * Secret
+             * @description What a webhook's caller must send; shown this once.
+             */
+            secret?: string | null;
         };
         /** Member */
         Member: {
@@ -2271,207 +2183,223 @@ export interface components {
          * @description What an agent knows of the person it talks to. Appears in reply prompts only.
          */
         Memory: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
             /** Agent Id */
             agent_id: string;
-            /** Author */
-            author: string;
             /** Content */
             content: string;
-            /** Contradicts */
-            contradicts?: string | null;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
-            /** Id */
-            id: string;
-            /**
-             * Sources
-             * @default []
-             */
-            sources: string[];
+            /** Author */
+            author: string;
             /**
              * Status
              * @default active
              * @enum {string}
              */
             status: "active" | "held" | "superseded" | "removed";
-            /** Superseded By */
-            superseded_by?: string | null;
-            /** Team Id */
-            team_id: string;
             /** Valid Until */
             valid_until?: string | null;
+            /** Superseded By */
+            superseded_by?: string | null;
+            /**
+             * Sources
+             * @default []
+             */
+            sources: string[];
+            /** Contradicts */
+            contradicts?: string | null;
         };
         /**
          * MemoryWrittenEvent
          * @description `memory.written`
          */
         MemoryWrittenEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Remembered"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "memory.written";
+            data: components["schemas"]["Remembered"];
         };
         /**
          * MessageSeenEvent
          * @description `message.seen`
          */
         MessageSeenEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Seen"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "message.seen";
+            data: components["schemas"]["Seen"];
         };
         /**
          * MessageSentEvent
          * @description `message.sent`
          */
         MessageSentEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Words"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "message.sent";
+            data: components["schemas"]["Said"];
         };
         /** MessageView */
         MessageView: {
-            /** Answered At */
-            answered_at: string | null;
-            /** Attachments */
-            attachments: components["schemas"]["AttachmentView"][];
-            /** Client Id */
-            client_id: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Decision */
-            decision: ("approve" | "deny") | null;
             /** Id */
             id: string;
-            /** In Reply To */
-            in_reply_to: string | null;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
-            /** Node Id */
-            node_id: string | null;
-            /** Options */
-            options: string[];
-            /** Recipient */
-            recipient: string;
-            /**
-             * Seen At
-             * @description When its recipient heard it: an agent at a step of its work, the person by reading.
-             */
-            seen_at: string | null;
-            /** Sender */
-            sender: string;
-            /** Sender Name */
-            sender_name: string;
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its place in the recipient's mailbox.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
-            /** Text */
-            text: string;
+            /** Sender */
+            sender: string;
+            /** Sender Name */
+            sender_name: string;
+            /** Recipient */
+            recipient: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
             /** Title */
             title: string;
+            /** Text */
+            text: string;
+            /** Options */
+            options: string[];
+            /** Node Id */
+            node_id: string | null;
+            /** In Reply To */
+            in_reply_to: string | null;
+            /** Client Id */
+            client_id: string | null;
+            /** Attachments */
+            attachments: components["schemas"]["AttachmentView"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Seen At
+             * @description When its recipient heard it: an agent at a step of its work, the person by reading.
+             */
+            seen_at: string | null;
+            /** Answered At */
+            answered_at: string | null;
+            /** Decision */
+            decision: ("approve" | "deny") | null;
         };
         /**
          * ModelFailedEvent
          * @description `model.failed`
          */
         ModelFailedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Failure"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "model.failed";
+            data: components["schemas"]["Failure"];
         };
-        /** NewGoal */
+        /**
+         * NewGoal
+         * @example {
+         *       "goal": "Now compare their prices, too"
+         *     }
+         */
         NewGoal: {
-            budget?: components["schemas"]["BudgetBody"] | null;
             /** Goal */
             goal: string;
+            budget?: components["schemas"]["BudgetBody"] | null;
         };
-        /** NewInsight */
+        /**
+         * NewInsight
+         * @example {
+         *       "content": "Prices fall in May.",
+         *       "type": "fact"
+         *     }
+         */
         NewInsight: {
-            /** Confidence */
-            confidence?: number | null;
             /** Content */
             content: string;
+            /** Valid Until */
+            valid_until?: string | null;
             /**
              * Type
              * @enum {string}
              */
             type: "fact" | "technique" | "pattern" | "lesson";
-            /** Valid Until */
-            valid_until?: string | null;
+            /** Confidence */
+            confidence?: number | null;
         };
-        /** NewMemory */
+        /**
+         * NewMemory
+         * @example {
+         *       "content": "Likes figures before words."
+         *     }
+         */
         NewMemory: {
             /** Content */
             content: string;
@@ -2488,14 +2416,13 @@ export interface components {
          *     }
          */
         NewTeam: {
-            budget?: components["schemas"]["BudgetBody"] | null;
             /** Goal */
             goal: string;
             /**
-             * Learns
-             * @default true
+             * Name
+             * @default
              */
-            learns: boolean;
+            name: string;
             /**
              * Mode
              * @default finite
@@ -2509,24 +2436,12 @@ export interface components {
              */
             model: string;
             /**
-             * Name
-             * @default
-             */
-            name: string;
-            /** Permissions */
-            permissions?: components["schemas"]["RuleBody"][];
-            /**
              * Soul
              * @description Who the team is: its SOUL.md.
              * @default
              */
             soul: string;
-            /**
-             * Start
-             * @description Whether to get to work at once.
-             * @default true
-             */
-            start: boolean;
+            budget?: components["schemas"]["BudgetBody"] | null;
             /** Tools */
             tools?: string[];
             /**
@@ -2534,14 +2449,28 @@ export interface components {
              * @description How many members it may have at a time.
              */
             workers?: number | null;
-        };
-        /** NewToken */
-        NewToken: {
+            /** Permissions */
+            permissions?: components["schemas"]["RuleBody"][];
             /**
-             * Days
-             * @description How long it is good for.
+             * Learns
+             * @default true
              */
-            days?: number | null;
+            learns: boolean;
+            /**
+             * Start
+             * @description Whether to get to work at once.
+             * @default true
+             */
+            start: boolean;
+        };
+        /**
+         * NewToken
+         * @example {
+         *       "name": "nightly report",
+         *       "scope": "read"
+         *     }
+         */
+        NewToken: {
             /**
              * Name
              * @example nightly report
@@ -2553,6 +2482,11 @@ export interface components {
              * @enum {string}
              */
             scope: "read" | "talk" | "operate" | "admin";
+            /**
+             * Days
+             * @description How long it is good for.
+             */
+            days?: number | null;
         };
         /**
          * NewTrigger
@@ -2569,11 +2503,10 @@ export interface components {
          */
         NewTrigger: {
             /**
-             * Action
-             * @default wake_agent
+             * Type
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
             /**
              * Agent
              * @description Whose; by default the coordinator's.
@@ -2583,184 +2516,214 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             };
+            /**
+             * Action
+             * @default wake_agent
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
             /** Payload */
             payload?: {
                 [key: string]: unknown;
             };
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
         };
         /**
          * NodeAssignedEvent
          * @description `node.assigned`
          */
         NodeAssignedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Assignment"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.assigned";
+            data: components["schemas"]["Assignment"];
         };
         /**
          * NodeCancelledEvent
          * @description `node.cancelled`
          */
         NodeCancelledEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["End"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.cancelled";
+            data: components["schemas"]["End"];
         };
         /**
          * NodeCheckpointEvent
          * @description `node.checkpoint`
          */
         NodeCheckpointEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Checkpoint"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.checkpoint";
+            data: components["schemas"]["Checkpoint"];
         };
         /**
          * NodeCompletedEvent
          * @description `node.completed`
          */
         NodeCompletedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["End"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.completed";
+            data: components["schemas"]["End"];
         };
         /**
          * NodeCreatedEvent
          * @description `node.created`
          */
         NodeCreatedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Creation"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.created";
+            data: components["schemas"]["Creation"];
         };
         /** NodeDetail */
         NodeDetail: {
-            /** Acceptance */
-            acceptance: string[];
-            /** Assignee */
-            assignee: string | null;
-            /** Assignee Id */
-            assignee_id: string | null;
-            /** Attempt */
-            attempt: number;
-            budget: components["schemas"]["Budget"];
-            /** Checkpoint */
-            checkpoint: string | null;
-            /** Children */
-            children: string[];
-            /** @description Of this node and everything below it. */
-            cost: components["schemas"]["Cost"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Creator */
-            creator: string;
-            /** Creator Id */
-            creator_id: string;
-            /** Depends On */
-            depends_on: string[];
-            /** Depth */
-            depth: number;
-            /** Doubts */
-            doubts: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Files */
-            files: components["schemas"]["FileView"][];
             /** Id */
             id: string;
+            /** Team Id */
+            team_id: string;
+            /** Title */
+            title: string;
+            /** Task */
+            task: string;
+            status: components["schemas"]["NodeStatus"];
             /**
-             * If Unmet
+             * Source
              * @enum {string}
              */
-            if_unmet: "fail" | "skip" | "go_on" | "ask";
+            source: "user" | "delegation" | "trigger" | "self" | "system";
             /**
              * Lane
              * @enum {string}
              */
             lane: "work" | "reply" | "reflection";
+            /** Creator Id */
+            creator_id: string;
+            /** Creator */
+            creator: string;
+            /** Assignee Id */
+            assignee_id: string | null;
+            /** Assignee */
+            assignee: string | null;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Depends On */
+            depends_on: string[];
+            /** Stage Id */
+            stage_id: string | null;
+            /** Trigger Id */
+            trigger_id: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            /** Depth */
+            depth: number;
+            /** Attempt */
+            attempt: number;
+            /** Waiting Reason */
+            waiting_reason: string | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Checkpoint */
+            checkpoint: string | null;
+            /** Result */
+            result: string | null;
+            /** Doubts */
+            doubts: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Stalled At */
+            stalled_at: string | null;
+            /** @description Of this node and everything below it. */
+            cost: components["schemas"]["Cost"];
+            /** Refs */
+            refs: {
+                [key: string]: string;
+            };
+            /** Acceptance */
+            acceptance: string[];
+            /**
+             * If Unmet
+             * @enum {string}
+             */
+            if_unmet: "fail" | "skip" | "go_on" | "ask";
+            budget: components["schemas"]["Budget"];
             /**
              * Manifest
              * @description What it published, with the hash of each file.
@@ -2768,140 +2731,111 @@ export interface components {
             manifest: {
                 [key: string]: string;
             };
-            /** Parent Id */
-            parent_id: string | null;
-            /** Refs */
-            refs: {
-                [key: string]: string;
-            };
-            /** Result */
-            result: string | null;
-            /**
-             * Source
-             * @enum {string}
-             */
-            source: "user" | "delegation" | "trigger" | "self" | "system";
-            /** Stage Id */
-            stage_id: string | null;
-            /** Stalled At */
-            stalled_at: string | null;
+            /** Files */
+            files: components["schemas"]["FileView"][];
+            /** Children */
+            children: string[];
             /**
              * Started
              * @description How often somebody sat down to it.
              */
             started: number;
-            /** Started At */
-            started_at: string | null;
-            status: components["schemas"]["NodeStatus"];
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /** Task */
-            task: string;
-            /** Team Id */
-            team_id: string;
-            /** Thread Id */
-            thread_id: string | null;
-            /** Title */
-            title: string;
-            /** Trigger Id */
-            trigger_id: string | null;
-            /** Waiting Reason */
-            waiting_reason: string | null;
         };
         /**
          * NodeFailedEvent
          * @description `node.failed`
          */
         NodeFailedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["End"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.failed";
+            data: components["schemas"]["End"];
         };
         /**
          * NodeOutputEvent
          * @description `node.output`
          */
         NodeOutputEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Output"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.output";
+            data: components["schemas"]["Output"];
         };
         /**
          * NodeStalledEvent
          * @description `node.stalled`
          */
         NodeStalledEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Stall"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.stalled";
+            data: components["schemas"]["Stall"];
         };
         /**
          * NodeStartedEvent
          * @description `node.started`
          */
         NodeStartedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Start"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.started";
+            data: components["schemas"]["Start"];
         };
         /**
          * NodeStatus
@@ -2910,93 +2844,93 @@ export interface components {
         NodeStatus: "pending" | "assigned" | "running" | "waiting" | "completed" | "failed" | "cancelled";
         /** NodeView */
         NodeView: {
-            /** Assignee */
-            assignee: string | null;
-            /** Assignee Id */
-            assignee_id: string | null;
-            /** Attempt */
-            attempt: number;
-            /** Checkpoint */
-            checkpoint: string | null;
-            /** @description Of this node and everything below it. */
-            cost: components["schemas"]["Cost"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Creator */
-            creator: string;
-            /** Creator Id */
-            creator_id: string;
-            /** Depends On */
-            depends_on: string[];
-            /** Depth */
-            depth: number;
-            /** Doubts */
-            doubts: string | null;
-            /** Ended At */
-            ended_at: string | null;
             /** Id */
             id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Parent Id */
-            parent_id: string | null;
-            /** Result */
-            result: string | null;
+            /** Team Id */
+            team_id: string;
+            /** Title */
+            title: string;
+            /** Task */
+            task: string;
+            status: components["schemas"]["NodeStatus"];
             /**
              * Source
              * @enum {string}
              */
             source: "user" | "delegation" | "trigger" | "self" | "system";
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Creator Id */
+            creator_id: string;
+            /** Creator */
+            creator: string;
+            /** Assignee Id */
+            assignee_id: string | null;
+            /** Assignee */
+            assignee: string | null;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Depends On */
+            depends_on: string[];
             /** Stage Id */
             stage_id: string | null;
-            /** Stalled At */
-            stalled_at: string | null;
-            /** Started At */
-            started_at: string | null;
-            status: components["schemas"]["NodeStatus"];
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /** Task */
-            task: string;
-            /** Team Id */
-            team_id: string;
-            /** Thread Id */
-            thread_id: string | null;
-            /** Title */
-            title: string;
             /** Trigger Id */
             trigger_id: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            /** Depth */
+            depth: number;
+            /** Attempt */
+            attempt: number;
             /** Waiting Reason */
             waiting_reason: string | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Checkpoint */
+            checkpoint: string | null;
+            /** Result */
+            result: string | null;
+            /** Doubts */
+            doubts: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Stalled At */
+            stalled_at: string | null;
+            /** @description Of this node and everything below it. */
+            cost: components["schemas"]["Cost"];
         };
         /**
          * NodeWaitingEvent
          * @description `node.waiting`
          */
         NodeWaitingEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Waiting"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "node.waiting";
+            data: components["schemas"]["Waiting"];
         };
         /**
          * Nothing
@@ -3005,111 +2939,72 @@ export interface components {
         Nothing: Record<string, never>;
         /** Opening */
         Opening: {
-            /** Agent Id */
-            agent_id: string;
-            /** Node Id */
-            node_id: string;
             /** Thread Id */
             thread_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
         };
         /** Output */
         Output: {
+            /** Node Id */
+            node_id: string;
+            /** Text */
+            text: string;
             /**
              * Bytes
              * @description How much the program has said since the last of these.
              */
             bytes: number;
-            /** Node Id */
-            node_id: string;
-            /** Text */
-            text: string;
-        };
-        /**
-         * Ping
-         * @description The line lives; nothing else.
-         */
-        Ping: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "ping";
-        };
-        /**
-         * Problem
-         * @description What went wrong, and what to do about it.
-         * @example {
-         *       "detail": "There is no team 'team_x'. `agiraph teams` lists them.",
-         *       "status": 404,
-         *       "title": "Not found",
-         *       "type": "about:blank"
-         *     }
-         */
-        Problem: {
-            /**
-             * Detail
-             * @default
-             */
-            detail: string;
-            /** Faults */
-            faults?: components["schemas"]["Fault"][];
-            /** Status */
-            status: number;
-            /** Title */
-            title: string;
-            /**
-             * Type
-             * @default about:blank
-             */
-            type: string;
         };
         /**
          * QuestionAnsweredEvent
          * @description `question.answered`
          */
         QuestionAnsweredEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Answer"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "question.answered";
+            data: components["schemas"]["Answer"];
         };
         /**
          * QuestionAskedEvent
          * @description `question.asked`
          */
         QuestionAskedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Words"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "question.asked";
+            data: components["schemas"]["Said"];
         };
         /** Rated */
         Rated: {
@@ -3123,7 +3018,12 @@ export interface components {
             /** Threshold */
             threshold: number;
         };
-        /** ReadUpTo */
+        /**
+         * ReadUpTo
+         * @example {
+         *       "seq": 12
+         *     }
+         */
         ReadUpTo: {
             /**
              * Seq
@@ -3133,12 +3033,12 @@ export interface components {
         };
         /** Reconvening */
         Reconvening: {
-            /** Assessment */
-            assessment: string;
-            /** Name */
-            name: string;
             /** Stage Id */
             stage_id: string;
+            /** Name */
+            name: string;
+            /** Assessment */
+            assessment: string;
         };
         /**
          * Remembered
@@ -3147,6 +3047,16 @@ export interface components {
         Remembered: {
             /** Agent Id */
             agent_id: string;
+            /**
+             * Id
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Stands
+             * @default null
+             */
+            stands: string | null;
             /**
              * Change Id
              * @default null
@@ -3158,29 +3068,19 @@ export interface components {
              */
             held: boolean | null;
             /**
-             * Id
-             * @default null
-             */
-            id: string | null;
-            /**
              * Path
              * @default null
              */
             path: string | null;
-            /**
-             * Stands
-             * @default null
-             */
-            stands: string | null;
         };
         /** Reply */
         Reply: {
-            /** Agent Id */
-            agent_id: string;
-            /** Calls */
-            calls: components["schemas"]["Call"][];
             /** Node Id */
             node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** Agent Id */
+            agent_id: string;
             /** Seq */
             seq: number;
             /**
@@ -3188,8 +3088,8 @@ export interface components {
              * @description Shortened; the thread has all of it.
              */
             text: string;
-            /** Thread Id */
-            thread_id: string;
+            /** Calls */
+            calls: components["schemas"]["Call"][];
             /** Tokens */
             tokens: number;
             /** Usd */
@@ -3197,19 +3097,19 @@ export interface components {
         };
         /** Result */
         Result: {
-            /** Call Id */
-            call_id: string;
-            /** Failed */
-            failed: boolean;
             /** Node Id */
             node_id: string;
+            /** Call Id */
+            call_id: string;
+            /** Tool */
+            tool: string;
+            /** Failed */
+            failed: boolean;
             /**
              * Text
              * @description Shortened; the thread has all of it.
              */
             text: string;
-            /** Tool */
-            tool: string;
         };
         /** Resumption */
         Resumption: {
@@ -3221,25 +3121,15 @@ export interface components {
             goal: string | null;
         };
         /**
-         * Resync
-         * @description You missed too much of this team: load what you show anew, and go on from `head`.
-         */
-        Resync: {
-            /** Head */
-            head: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "resync";
-            /** Team Id */
-            team_id: string;
-        };
-        /**
          * RuleBody
          * @description The first rule that matches a call decides whether it may be made.
          */
         RuleBody: {
+            /**
+             * Tool
+             * @example bash
+             */
+            tool: string;
             /**
              * Action
              * @enum {string}
@@ -3250,11 +3140,24 @@ export interface components {
              * @default *
              */
             pattern: string;
+        };
+        /** Said */
+        Said: {
+            /** Message Id */
+            message_id: string;
             /**
-             * Tool
-             * @example bash
+             * Kind
+             * @enum {string}
              */
-            tool: string;
+            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
+            /** Sender */
+            sender: string;
+            /** Recipient */
+            recipient: string;
+            /** Text */
+            text: string;
+            /** Node Id */
+            node_id: string | null;
         };
         /** Seen */
         Seen: {
@@ -3264,16 +3167,16 @@ export interface components {
         /** StageContract */
         StageContract: {
             /**
+             * Turns Per Node
+             * @default 10
+             */
+            turns_per_node: number;
+            /**
              * Timeout Seconds
              * @description Does not run while a human is asked.
              * @default 300
              */
             timeout_seconds: number;
-            /**
-             * Turns Per Node
-             * @default 10
-             */
-            turns_per_node: number;
             /**
              * Wants
              * @default all
@@ -3283,10 +3186,10 @@ export interface components {
         };
         /** StageEnd */
         StageEnd: {
-            /** Name */
-            name: string;
             /** Stage Id */
             stage_id: string;
+            /** Name */
+            name: string;
             /**
              * Status
              * @enum {string}
@@ -3298,87 +3201,102 @@ export interface components {
          * @description `stage.ended`
          */
         StageEndedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["StageEnd"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "stage.ended";
+            data: components["schemas"]["StageEnd"];
         };
         /**
          * StageReconvenedEvent
          * @description `stage.reconvened`
          */
         StageReconvenedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Reconvening"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "stage.reconvened";
+            data: components["schemas"]["Reconvening"];
         };
         /** StageStart */
         StageStart: {
+            /** Stage Id */
+            stage_id: string;
             /** Name */
             name: string;
             /** Nodes */
             nodes: string[];
-            /** Stage Id */
-            stage_id: string;
         };
         /**
          * StageStartedEvent
          * @description `stage.started`
          */
         StageStartedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["StageStart"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "stage.started";
+            data: components["schemas"]["StageStart"];
         };
         /** StageView */
         StageView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "met" | "broken" | "timed_out" | "reconvened";
+            contract: components["schemas"]["StageContract"];
+            /** Nodes */
+            nodes: string[];
             /** Assessment */
             assessment: string | null;
-            contract: components["schemas"]["StageContract"];
             /**
              * Created At
              * Format: date-time
@@ -3386,37 +3304,22 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Node Id */
-            node_id: string;
-            /** Nodes */
-            nodes: string[];
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "running" | "met" | "broken" | "timed_out" | "reconvened";
-            /** Team Id */
-            team_id: string;
         };
         /** Stall */
         Stall: {
-            /** Agent Id */
-            agent_id: string | null;
             /** Node Id */
             node_id: string;
+            /** Agent Id */
+            agent_id: string | null;
         };
         /** Start */
         Start: {
+            /** Node Id */
+            node_id: string;
             /** Agent Id */
             agent_id: string;
             /** Attempt */
             attempt: number;
-            /** Node Id */
-            node_id: string;
         };
         /**
          * StopReason
@@ -3425,28 +3328,14 @@ export interface components {
          */
         StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
         /**
-         * Subscribe
-         * @description What a client says first on `/api/events`.
-         * @example {
-         *       "cursors": {
-         *         "team_1m7e": 41
-         *       },
-         *       "op": "subscribe"
-         *     }
+         * Stopped
+         * @description How much an emergency stop ended.
          */
-        Subscribe: {
-            /**
-             * Cursors
-             * @description The last number you have, by team.
-             */
-            cursors?: {
-                [key: string]: number;
-            };
-            /**
-             * Op
-             * @constant
-             */
-            op: "subscribe";
+        Stopped: {
+            /** Teams */
+            teams: number;
+            /** Nodes */
+            nodes: number;
         };
         /**
          * Sum
@@ -3454,187 +3343,203 @@ export interface components {
          */
         Sum: {
             /**
-             * Cached Tokens
-             * @default 0
-             */
-            cached_tokens: number;
-            /**
              * Calls
              * @default 0
              */
             calls: number;
-            /**
-             * Input Tokens
-             * @default 0
-             */
-            input_tokens: number;
             /**
              * Lost
              * @default 0
              */
             lost: number;
             /**
+             * Input Tokens
+             * @default 0
+             */
+            input_tokens: number;
+            /**
              * Output Tokens
              * @default 0
              */
             output_tokens: number;
             /**
-             * Unpriced
+             * Cached Tokens
              * @default 0
              */
-            unpriced: number;
+            cached_tokens: number;
             /**
              * Usd
              * @default 0
              */
             usd: number;
+            /**
+             * Unpriced
+             * @default 0
+             */
+            unpriced: number;
         };
         /**
          * TeamArchivedEvent
          * @description `team.archived`
          */
         TeamArchivedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Nothing"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.archived";
+            data: components["schemas"]["Nothing"];
         };
         /**
          * TeamCompletedEvent
          * @description `team.completed`
          */
         TeamCompletedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Nothing"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.completed";
+            data: components["schemas"]["Nothing"];
         };
         /**
          * TeamCreatedEvent
          * @description `team.created`
          */
         TeamCreatedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Founding"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.created";
+            data: components["schemas"]["Founding"];
         };
         /**
          * TeamPausedEvent
          * @description `team.paused`
          */
         TeamPausedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Nothing"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.paused";
+            data: components["schemas"]["Nothing"];
         };
         /**
          * TeamResumedEvent
          * @description `team.resumed`
          */
         TeamResumedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Resumption"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.resumed";
+            data: components["schemas"]["Resumption"];
         };
         /**
          * TeamStoppedEvent
          * @description `team.stopped`
          */
         TeamStoppedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Nothing"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "team.stopped";
+            data: components["schemas"]["Nothing"];
         };
         /** TeamView */
         TeamView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Goal */
+            goal: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "finite" | "infinite";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "completed" | "stopped" | "archived";
             /** Coordinator Id */
             coordinator_id: string | null;
             /**
@@ -3642,42 +3547,26 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Goal */
-            goal: string;
-            /**
-             * Head
-             * @description The number of its newest event.
-             */
-            head: number;
-            /** Id */
-            id: string;
             /** Learns */
             learns: boolean;
             /** Members */
             members: number;
             /**
-             * Mode
-             * @enum {string}
+             * Working
+             * @description Members that are at work now.
              */
-            mode: "finite" | "infinite";
-            /** Name */
-            name: string;
+            working: number;
             /** Open Questions */
             open_questions: number;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "active" | "paused" | "completed" | "stopped" | "archived";
             /** Unread */
             unread: number;
             /** Usd */
             usd: number;
             /**
-             * Working
-             * @description Members that are at work now.
+             * Head
+             * @description The number of its newest event.
              */
-            working: number;
+            head: number;
         };
         /**
          * TheAnswer
@@ -3687,6 +3576,11 @@ export interface components {
          *     }
          */
         TheAnswer: {
+            /**
+             * Text
+             * @default
+             */
+            text: string;
             /** Decision */
             decision?: ("approve" | "deny") | null;
             /**
@@ -3694,110 +3588,110 @@ export interface components {
              * @default
              */
             note: string;
-            /**
-             * Text
-             * @default
-             */
-            text: string;
         };
         /**
          * ThreadCompactedEvent
          * @description `thread.compacted`
          */
         ThreadCompactedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["InThread"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "thread.compacted";
+            data: components["schemas"]["InThread"];
         };
         /**
          * ThreadHarvestedEvent
          * @description `thread.harvested`
          */
         ThreadHarvestedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Harvest"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "thread.harvested";
+            data: components["schemas"]["Harvest"];
         };
         /**
          * ThreadOpenedEvent
          * @description `thread.opened`
          */
         ThreadOpenedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Opening"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "thread.opened";
+            data: components["schemas"]["Opening"];
         };
         /** ThreadView */
         ThreadView: {
-            /** Agent Id */
-            agent_id: string;
-            /** Closed At */
-            closed_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
             /** Id */
             id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string | null;
             /**
              * Kind
              * @enum {string}
              */
             kind: "work" | "reply" | "reflection";
-            /** Node Id */
-            node_id: string | null;
             /** Parent Id */
             parent_id: string | null;
-            /** Team Id */
-            team_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Closed At */
+            closed_at: string | null;
         };
-        /** Thumb */
+        /**
+         * Thumb
+         * @example {
+         *       "thumb": "up"
+         *     }
+         */
         Thumb: {
             /**
              * Thumb
@@ -3807,13 +3701,6 @@ export interface components {
         };
         /** TokenView */
         TokenView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Expires At */
-            expires_at: string | null;
             /** Id */
             id: string;
             /**
@@ -3828,44 +3715,56 @@ export interface components {
              * @enum {string}
              */
             scope: "read" | "talk" | "operate" | "admin";
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Expires At */
+            expires_at: string | null;
         };
         /**
          * ToolResultEvent
          * @description `tool.result`
          */
         ToolResultEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Result"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "tool.result";
+            data: components["schemas"]["Result"];
         };
         /**
          * Touched
          * @description One row that a change altered, as it was before; None if there was none.
          */
         Touched: {
+            /** Id */
+            id: string;
             /** Before */
             before?: {
                 [key: string]: unknown;
             } | null;
-            /** Id */
-            id: string;
         };
-        /** TriggerChange */
+        /**
+         * TriggerChange
+         * @example {
+         *       "status": "paused"
+         *     }
+         */
         TriggerChange: {
             /**
              * Status
@@ -3878,207 +3777,192 @@ export interface components {
          * @description `trigger.created`
          */
         TriggerCreatedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["TriggerMade"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "trigger.created";
+            data: components["schemas"]["TriggerMade"];
         };
         /** TriggerEnded */
         TriggerEnded: {
+            /** Trigger Id */
+            trigger_id: string;
             /** Agent Id */
             agent_id: string;
-            /** Reason */
-            reason: string;
             /**
              * Status
              * @enum {string}
              */
             status: "active" | "paused" | "expired" | "cancelled";
-            /** Trigger Id */
-            trigger_id: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * TriggerEndedEvent
          * @description `trigger.ended`
          */
         TriggerEndedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["TriggerEnded"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "trigger.ended";
+            data: components["schemas"]["TriggerEnded"];
         };
         /** TriggerFired */
         TriggerFired: {
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Trigger Id */
+            trigger_id: string;
             /** Agent Id */
             agent_id: string;
-            /** Node Id */
-            node_id: string | null;
             /**
              * Slot
              * @description Which of its times this was.
              */
             slot: string;
-            /** Trigger Id */
-            trigger_id: string;
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Node Id */
+            node_id: string | null;
         };
         /**
          * TriggerFiredEvent
          * @description `trigger.fired`
          */
         TriggerFiredEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["TriggerFired"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "trigger.fired";
+            data: components["schemas"]["TriggerFired"];
         };
         /** TriggerMade */
         TriggerMade: {
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Agent Id */
-            agent_id: string;
-            /** Due At */
-            due_at: string | null;
-            /** Made By */
-            made_by: string;
             /** Trigger Id */
             trigger_id: string;
+            /** Agent Id */
+            agent_id: string;
             /**
              * Type
              * @enum {string}
              */
             type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Made By */
+            made_by: string;
+            /** Due At */
+            due_at: string | null;
         };
         /** TriggerSkipped */
         TriggerSkipped: {
-            /** Agent Id */
-            agent_id: string;
-            /** Count */
-            count: number;
-            /** Reason */
-            reason: string;
-            /** Slot */
-            slot: string;
             /** Trigger Id */
             trigger_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Slot */
+            slot: string;
+            /** Reason */
+            reason: string;
+            /** Count */
+            count: number;
         };
         /**
          * TriggerSkippedEvent
          * @description `trigger.skipped`
          */
         TriggerSkippedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["TriggerSkipped"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "trigger.skipped";
+            data: components["schemas"]["TriggerSkipped"];
         };
         /** TriggerView */
         TriggerView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
             /**
              * Action
              * @enum {string}
              */
             action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Agent Id */
-            agent_id: string;
             /** Config */
             config: {
                 [key: string]: unknown;
             };
-            cost: components["schemas"]["Cost"];
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Due At
-             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
-             */
-            due_at: string | null;
-            /** Ended */
-            ended: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Fired */
-            fired: number;
-            /** Fired At */
-            fired_at: string | null;
-            /**
-             * Gated
-             * @description How often there was nothing to wake anybody for; that cost nothing.
-             */
-            gated: number;
-            /** Id */
-            id: string;
-            /** Is Overdue */
-            is_overdue: boolean;
-            /** Made By */
-            made_by: string;
+            /** Payload */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** Zone */
+            zone: string;
             /**
              * Misfire
              * @enum {string}
@@ -4089,93 +3973,108 @@ export interface components {
              * @enum {string}
              */
             overlap: "skip" | "queue";
-            /** Payload */
-            payload: {
-                [key: string]: unknown;
-            };
-            /** Promised To */
-            promised_to: string | null;
-            /** Skipped */
-            skipped: number;
             /**
              * Status
              * @enum {string}
              */
             status: "active" | "paused" | "expired" | "cancelled";
-            /** Team Id */
-            team_id: string;
             /**
-             * Type
-             * @enum {string}
+             * Due At
+             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
              */
-            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
-            /** Zone */
-            zone: string;
+            due_at: string | null;
+            /** Is Overdue */
+            is_overdue: boolean;
+            /** Fired At */
+            fired_at: string | null;
+            /** Fired */
+            fired: number;
+            /** Skipped */
+            skipped: number;
+            /**
+             * Gated
+             * @description How often there was nothing to wake anybody for; that cost nothing.
+             */
+            gated: number;
+            /** Made By */
+            made_by: string;
+            /** Promised To */
+            promised_to: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Ended */
+            ended: string | null;
+            cost: components["schemas"]["Cost"];
         };
         /**
          * TurnAddedEvent
          * @description `turn.added`
          */
         TurnAddedEvent: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            data: components["schemas"]["Reply"];
+            /** Team Id */
+            team_id: string;
             /**
              * Seq
              * @description Its number in its team: dense, in the order of commits.
              */
             seq: number;
-            /** Team Id */
-            team_id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "turn.added";
-        };
-        /** TurnView */
-        TurnView: {
             /**
              * At
              * Format: date-time
              */
             at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "turn.added";
+            data: components["schemas"]["Reply"];
+        };
+        /** TurnView */
+        TurnView: {
+            /** Seq */
+            seq: number;
+            /** Role */
+            role: string;
+            /** Text */
+            text: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Ref */
+            ref: string | null;
             /** Calls */
             calls: components["schemas"]["CallView"][];
             /** Failed */
             failed: boolean;
-            /** Input Tokens */
-            input_tokens: number;
             /** Model */
             model: string | null;
+            /** Input Tokens */
+            input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
-            /** Ref */
-            ref: string | null;
-            /** Role */
-            role: string;
-            /** Seq */
-            seq: number;
-            /** Text */
-            text: string;
             /** Usd */
             usd: number | null;
         };
         /** Undelivered */
         Undelivered: {
-            /** Channel */
-            channel: string;
             /** Delivery Id */
             delivery_id: string;
-            /** Error */
-            error: string;
             /** Message Id */
             message_id: string;
+            /** Channel */
+            channel: string;
             /** Tries */
             tries: number;
+            /** Error */
+            error: string;
         };
         /** Waiting */
         Waiting: {
@@ -4189,42 +4088,6 @@ export interface components {
             /** Reason */
             reason: string | null;
         };
-        /** Words */
-        Words: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
-            /** Message Id */
-            message_id: string;
-            /** Node Id */
-            node_id: string | null;
-            /** Recipient */
-            recipient: string;
-            /** Sender */
-            sender: string;
-            /** Text */
-            text: string;
-        };
-        /** Words */
-        agiraph__api__happenings__Words: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
-            /** Message Id */
-            message_id: string;
-            /** Node Id */
-            node_id: string | null;
-            /** Recipient */
-            recipient: string;
-            /** Sender */
-            sender: string;
-            /** Text */
-            text: string;
-        };
         /**
          * Words
          * @description What a person says to an agent.
@@ -4232,14 +4095,7 @@ export interface components {
          *       "message": "Also include pricing, please."
          *     }
          */
-        agiraph__api__routes__agents__Words: {
-            /** Attachments */
-            attachments?: components["schemas"]["AttachmentBody"][];
-            /**
-             * Client Id
-             * @description The same again: the same answer.
-             */
-            client_id?: string | null;
+        Words: {
             /** Message */
             message: string;
             /**
@@ -4249,6 +4105,204 @@ export interface components {
              * @enum {string}
              */
             mode: "send" | "nudge";
+            /**
+             * Client Id
+             * @description The same again: the same answer.
+             */
+            client_id?: string | null;
+            /** Attachments */
+            attachments?: components["schemas"]["AttachmentBody"][];
+        };
+        /**
+         * Delta
+         * @description A few more words of a reply that is being written. Live only, and never kept.
+         */
+        Delta: {
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Text */
+            text: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "delta";
+            /**
+             * Offset
+             * @description How many characters of the reply came before these.
+             */
+            offset: number;
+        };
+        /**
+         * DraftFrame
+         * @description A reply under way as far as it is written, for whoever has just come.
+         */
+        DraftFrame: {
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Text */
+            text: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "draft";
+        };
+        /**
+         * EventFrame
+         * @description Something happened. Numbers of one team come in order and without a gap.
+         */
+        EventFrame: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "event";
+            /** Event */
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        };
+        /**
+         * Hello
+         * @description The first frame of every line.
+         */
+        Hello: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "hello";
+            /**
+             * Epoch
+             * @description Which database this is. If it is another than before, your numbers mean nothing here.
+             */
+            epoch: string;
+            /** Build */
+            build: string;
+            /**
+             * Heads
+             * @description The number of the newest event of each team.
+             */
+            heads: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * Ping
+         * @description The line lives; nothing else.
+         */
+        Ping: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "ping";
+        };
+        /**
+         * Resync
+         * @description You missed too much of this team: load what you show anew, and go on from `head`.
+         */
+        Resync: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "resync";
+            /** Team Id */
+            team_id: string;
+            /** Head */
+            head: number;
+        };
+        Frame: components["schemas"]["Hello"] | components["schemas"]["EventFrame"] | components["schemas"]["Delta"] | components["schemas"]["DraftFrame"] | components["schemas"]["Resync"] | components["schemas"]["Ping"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        /**
+         * Subscribe
+         * @description What a client says first on `/api/events`.
+         * @example {
+         *       "cursors": {
+         *         "team_1m7e": 41
+         *       },
+         *       "op": "subscribe"
+         *     }
+         */
+        Subscribe: {
+            /**
+             * Op
+             * @constant
+             */
+            op: "subscribe";
+            /**
+             * Cursors
+             * @description The last number you have, by team.
+             */
+            cursors?: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * Fault
+         * @description One thing wrong with a request.
+         */
+        Fault: {
+            /**
+             * Where
+             * @example body.goal
+             */
+            where: string;
+            /**
+             * What
+             * @example Field required
+             */
+            what: string;
+        };
+        /**
+         * Problem
+         * @description What went wrong, and what to do about it.
+         * @example {
+         *       "detail": "There is no team 'team_x'. `agiraph teams` lists them.",
+         *       "status": 404,
+         *       "title": "Not found",
+         *       "type": "about:blank"
+         *     }
+         */
+        Problem: {
+            /**
+             * Type
+             * @default about:blank
+             */
+            type: string;
+            /** Title */
+            title: string;
+            /** Status */
+            status: number;
+            /**
+             * Detail
+             * @default
+             */
+            detail: string;
+            /** Faults */
+            faults?: components["schemas"]["Fault"][];
         };
     };
     responses: never;
@@ -4259,6 +4313,922 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_teams: {
+        parameters: {
+            query?: {
+                /** @description The last id of the page before. */
+                after?: string;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_team: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTeam"];
+            };
+        };
+        responses: {
+            /** @description It was made; this is it */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    archive_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pause_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_goal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGoal"];
+            };
+        };
+        responses: {
+            /** @description It was made; this is it */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_agents: {
+        parameters: {
+            query?: {
+                /** @description Also those who have left. */
+                all?: boolean;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_agent: {
         parameters: {
             query?: never;
@@ -4344,27 +5314,31 @@ export interface operations {
             };
         };
     };
-    list_changes: {
+    send: {
         parameters: {
-            query?: {
-                /** @description How many at most. */
-                limit?: number;
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                "idempotency-key"?: string | null;
             };
-            header?: never;
             path: {
                 agent: string;
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Words"];
+            };
+        };
         responses: {
-            /** @description What was asked for */
-            200: {
+            /** @description It is stored, and will be acted on */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Change"][];
+                    "application/json": components["schemas"]["MessageView"];
                 };
             };
             /** @description The request cannot be read */
@@ -4396,6 +5370,257 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_up_to: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadUpTo"];
+            };
+        };
+        responses: {
+            /** @description It is done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    broadcast: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Announcement"];
+            };
+        };
+        responses: {
+            /** @description It is stored, and will be acted on */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4522,11 +5747,11 @@ export interface operations {
             };
         };
     };
-    list_insights: {
+    list_threads: {
         parameters: {
             query?: {
-                query?: string;
-                type?: ("fact" | "technique" | "pattern" | "lesson") | null;
+                /** @description The last id of the page before. */
+                after?: string;
                 /** @description How many at most. */
                 limit?: number;
             };
@@ -4544,7 +5769,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"][];
+                    "application/json": components["schemas"]["ThreadView"][];
                 };
             };
             /** @description The request cannot be read */
@@ -4612,31 +5837,484 @@ export interface operations {
             };
         };
     };
-    add_insight: {
+    get_thread: {
         parameters: {
-            query?: never;
-            header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
-                "idempotency-key"?: string | null;
+            query?: {
+                /** @description The last turn you have. */
+                after?: number;
+                /** @description How many at most. */
+                limit?: number;
             };
+            header?: never;
             path: {
-                agent: string;
+                thread: string;
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewInsight"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            /** @description It was made; this is it */
-            201: {
+            /** @description What was asked for */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"];
+                    "application/json": components["schemas"]["TurnView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_board: {
+        parameters: {
+            query?: {
+                /** @description The last id of the page before. */
+                after?: string;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_stages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StageView"][];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_node: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeDetail"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_node: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_node: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeView"];
                 };
             };
             /** @description The request cannot be read */
@@ -4731,24 +6409,415 @@ export interface operations {
             };
         };
     };
-    remove_insight: {
+    list_inbox: {
+        parameters: {
+            query?: {
+                /** @description The cursor of the page before. */
+                after?: string;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxPage"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_item: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                agent: string;
-                insight: string;
+                item: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
-            204: {
+            /** @description What was asked for */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["InboxItem"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mark_read: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxItem"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    answer_item: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                item: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TheAnswer"];
+            };
+        };
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxItem"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rate_briefing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Thumb"];
+            };
+        };
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxItem"];
+                };
             };
             /** @description The request cannot be read */
             400: {
@@ -5142,27 +7211,30 @@ export interface operations {
             };
         };
     };
-    read_up_to: {
+    list_insights: {
         parameters: {
-            query?: never;
+            query?: {
+                query?: string;
+                type?: ("fact" | "technique" | "pattern" | "lesson") | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 agent: string;
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReadUpTo"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            /** @description It is done */
-            204: {
+            /** @description What was asked for */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["Insight"][];
+                };
             };
             /** @description The request cannot be read */
             400: {
@@ -5200,24 +7272,6 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description The request is understood and refused; the detail says what to do */
             422: {
                 headers: {
@@ -5247,7 +7301,7 @@ export interface operations {
             };
         };
     };
-    send: {
+    add_insight: {
         parameters: {
             query?: never;
             header?: {
@@ -5261,17 +7315,17 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["agiraph__api__routes__agents__Words"];
+                "application/json": components["schemas"]["NewInsight"];
             };
         };
         responses: {
-            /** @description It is stored, and will be acted on */
-            202: {
+            /** @description It was made; this is it */
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MessageView"];
+                    "application/json": components["schemas"]["Insight"];
                 };
             };
             /** @description The request cannot be read */
@@ -5366,30 +7420,24 @@ export interface operations {
             };
         };
     };
-    list_threads: {
+    remove_insight: {
         parameters: {
-            query?: {
-                /** @description The last id of the page before. */
-                after?: string;
-                /** @description How many at most. */
-                limit?: number;
-            };
+            query?: never;
             header?: never;
             path: {
                 agent: string;
+                insight: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
-            200: {
+            /** @description It is done */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["ThreadView"][];
-                };
+                content?: never;
             };
             /** @description The request cannot be read */
             400: {
@@ -5427,6 +7475,24 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The request is understood and refused; the detail says what to do */
             422: {
                 headers: {
@@ -5456,16 +7522,16 @@ export interface operations {
             };
         };
     };
-    read_audit: {
+    list_changes: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
-                after?: string;
                 /** @description How many at most. */
                 limit?: number;
             };
             header?: never;
-            path?: never;
+            path: {
+                agent: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
@@ -5476,7 +7542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deed"][];
+                    "application/json": components["schemas"]["Change"][];
                 };
             };
             /** @description The request cannot be read */
@@ -5499,6 +7565,15 @@ export interface operations {
             };
             /** @description The token does not reach this far, or the request comes from elsewhere */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5553,2425 +7628,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    alive: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Health"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    confirm_held: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    reject_held: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    hit_webhook: {
-        parameters: {
-            query?: never;
-            header: {
-                "X-Agiraph-Secret": string;
-                /** @description The same again fires once. */
-                "X-Delivery-Id"?: string | null;
-            };
-            path: {
-                trigger: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is stored, and will be acted on */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Firing"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_inbox: {
-        parameters: {
-            query?: {
-                /** @description The cursor of the page before. */
-                after?: string;
-                /** @description How many at most. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["InboxPage"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_item: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["InboxItem"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    answer_item: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
-                "idempotency-key"?: string | null;
-            };
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TheAnswer"];
-            };
-        };
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["InboxItem"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    rate_briefing: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Thumb"];
-            };
-        };
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["InboxItem"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    mark_read: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                item: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["InboxItem"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    metrics: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_node: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                node: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NodeDetail"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cancel_node: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                node: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is done */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    retry_node: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                node: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NodeView"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    ready: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Health"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_teams: {
-        parameters: {
-            query?: {
-                /** @description The last id of the page before. */
-                after?: string;
-                /** @description How many at most. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"][];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    create_team: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
-                "idempotency-key"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewTeam"];
-            };
-        };
-        responses: {
-            /** @description It was made; this is it */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_team: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    archive_team: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is done */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_agents: {
-        parameters: {
-            query?: {
-                /** @description Also those who have left. */
-                all?: boolean;
-            };
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"][];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_board: {
-        parameters: {
-            query?: {
-                /** @description The last id of the page before. */
-                after?: string;
-                /** @description How many at most. */
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NodeView"][];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    broadcast: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
-                "idempotency-key"?: string | null;
-            };
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Announcement"];
-            };
-        };
-        responses: {
-            /** @description It is stored, and will be acted on */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MessageView"][];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_cost: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Costs"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    events_of: {
-        parameters: {
-            query?: {
-                /** @description The last number you have. */
-                after?: number;
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": (components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"])[];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_home: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Listing"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    browse_files: {
-        parameters: {
-            query?: {
-                offset?: number;
-            };
-            header?: never;
-            path: {
-                team: string;
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A folder's listing as JSON, or a file's bytes */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Listing"];
-                    "application/octet-stream": unknown;
-                    "text/plain": unknown;
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    set_goal: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
-                "idempotency-key"?: string | null;
-            };
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewGoal"];
-            };
-        };
-        responses: {
-            /** @description It was made; this is it */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"];
                 };
             };
             /** @description The request cannot be read */
@@ -8151,12 +7807,12 @@ export interface operations {
             };
         };
     };
-    list_memory: {
+    confirm_held: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                team: string;
+                item: string;
             };
             cookie?: never;
         };
@@ -8168,180 +7824,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    browse_memory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A folder's listing as JSON, or a file's bytes */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Listing"];
-                    "application/octet-stream": unknown;
-                    "text/plain": unknown;
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    pause_team: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
                 };
             };
             /** @description The request cannot be read */
@@ -8436,12 +7919,12 @@ export interface operations {
             };
         };
     };
-    resume_team: {
+    reject_held: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                team: string;
+                item: string;
             };
             cookie?: never;
         };
@@ -8453,204 +7936,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TeamView"];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It was decided before, or is not possible now */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_stages: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StageView"][];
-                };
-            };
-            /** @description The request cannot be read */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or a wrong one */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and refused; the detail says what to do */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait as long as Retry-After says */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database cannot be reached for now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    stop_team: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                team: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was asked for */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TeamView"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
                 };
             };
             /** @description The request cannot be read */
@@ -9257,17 +8543,128 @@ export interface operations {
             };
         };
     };
-    get_thread: {
+    hit_webhook: {
         parameters: {
-            query?: {
-                /** @description The last turn you have. */
-                after?: number;
-                /** @description How many at most. */
-                limit?: number;
+            query?: never;
+            header: {
+                "X-Agiraph-Secret": string;
+                /** @description The same again fires once. */
+                "X-Delivery-Id"?: string | null;
             };
+            path: {
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is stored, and will be acted on */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Firing"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided before, or is not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_cost: {
+        parameters: {
+            query?: never;
             header?: never;
             path: {
-                thread: string;
+                team: string;
             };
             cookie?: never;
         };
@@ -9279,7 +8676,445 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TurnView"][];
+                    "application/json": components["schemas"]["Costs"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_home: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    browse_files: {
+        parameters: {
+            query?: {
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A folder's listing as JSON, or a file's bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                    "application/octet-stream": unknown;
+                    "text/plain": unknown;
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    browse_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A folder's listing as JSON, or a file's bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                    "application/octet-stream": unknown;
+                    "text/plain": unknown;
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events_of: {
+        parameters: {
+            query?: {
+                /** @description The last number you have. */
+                after?: number;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": (components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"])[];
                 };
             };
             /** @description The request cannot be read */
@@ -9517,6 +9352,107 @@ export interface operations {
             };
         };
     };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     create_link: {
         parameters: {
             query?: never;
@@ -9609,23 +9545,28 @@ export interface operations {
             };
         };
     };
-    revoke_token: {
+    read_audit: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                token: string;
+            query?: {
+                /** @description The last id of the page before. */
+                after?: string;
+                /** @description How many at most. */
+                limit?: number;
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
-            204: {
+            /** @description What was asked for */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["Deed"][];
+                };
             };
             /** @description The request cannot be read */
             400: {
@@ -9654,8 +9595,214 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
-            404: {
+            /** @description The request is understood and refused; the detail says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    alive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ready: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached for now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_everything: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stopped"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or a wrong one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not reach this far, or the request comes from elsewhere */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,73 @@
+"""The built files: of these sources, within their budget, with nothing in them from elsewhere."""
+
+import gzip
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agiraph.api.pages import BUILT
+
+WEB = Path(__file__).parents[2] / "web"
+FIRST_LOAD, LAZY_CHUNK, ALL_CODE, OUTPUT = 215_000, 75_000, 440_000, 2_000_000
+"""Compressed, but the last: what a person waits for, and what the package carries."""
+
+
+def _squeezed(*files: Path) -> int:
+    return sum(len(gzip.compress(file.read_bytes(), 6)) for file in files)
+
+
+@pytest.fixture(scope="module")
+def code() -> list[Path]:
+    return [*BUILT.glob("assets/*.js"), *BUILT.glob("assets/*.css")]
+
+
+@pytest.fixture(scope="module")
+def first() -> list[Path]:
+    """What the page names itself, and so loads at once."""
+    named = re.findall(r'(?:src|href)="/(assets/[^"]+)"', (BUILT / "index.html").read_text())
+    return [BUILT / name for name in named]
+
+
+def test_they_are_of_these_sources() -> None:
+    spec = importlib.util.spec_from_file_location("stamp", WEB / "stamp.py")
+    assert spec is not None
+    assert spec.loader is not None
+    stamp = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stamp)
+
+    built = json.loads((BUILT / "build.json").read_text())
+
+    assert built["sources"] == stamp.digest(), "run `make web` and commit src/agiraph/web_dist"
+
+
+def test_they_are_within_their_budget(code: list[Path], first: list[Path]) -> None:
+    lazy = {file.name: _squeezed(file) for file in code if file not in first}
+
+    assert _squeezed(*(file for file in first if file.suffix == ".js")) <= FIRST_LOAD
+    assert {name: size for name, size in lazy.items() if size > LAZY_CHUNK} == {}
+    assert _squeezed(*code) <= ALL_CODE
+    assert sum(file.stat().st_size for file in BUILT.rglob("*") if file.is_file()) <= OUTPUT
+
+
+def test_the_page_runs_no_words_of_its_own() -> None:
+    page = (BUILT / "index.html").read_text()
+
+    assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
+    assert re.findall(r"\son\w+=|javascript:|https?://", page) == []
+
+
+def test_the_lock_holds_no_registrys_address() -> None:
+    lock = json.loads((WEB / "package-lock.json").read_text())
+
+    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+    assert "://" not in (WEB / "package-lock.json").read_text()
+
+
+def test_versions_are_exact() -> None:
+    package = json.loads((WEB / "package.json").read_text())
+    wanted = package["dependencies"] | package["devDependencies"] | package["overrides"]
+
+    assert [name for name, version in wanted.items() if not re.fullmatch(r"[\d.]+", version)] == []

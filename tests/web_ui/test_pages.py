@@ -1,0 +1,146 @@
+"""Pages: the built files over HTTP, strictly, and never anything else."""
+
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from agiraph.api.pages import POLICY, Pages
+from tests.api.serving import Served, serving
+
+INDEX = "<!doctype html><title>agiraph</title>"
+SCRIPT = "console.log('here')\n" * 50
+
+
+class Got(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def beneath(scope: Scope, receive: Receive, send: Send) -> None:
+    """What stands behind the pages."""
+    status = 422 if scope["path"] == "/signin" else 200
+    await PlainTextResponse("the API", status)(scope, receive, send)
+
+
+async def get(app: Pages, path: str, method: str = "GET", **headers: str) -> Got:
+    sent: list[Any] = []
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Got(sent[0]["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Pages:
+    (tmp_path / "outside.txt").write_text("a secret")
+    built = tmp_path / "built"
+    (built / "assets").mkdir(parents=True)
+    (built / "index.html").write_text(INDEX)
+    (built / "assets" / "index-abc.js").write_text(SCRIPT)
+    return Pages(beneath, built)
+
+
+@pytest.mark.parametrize("path", ["/", "/inbox", "/t/team_1/a/agent_1", "/index.html", "/apiary"])
+async def test_every_place_is_the_one_page_and_is_asked_for_anew(pages: Pages, path: str) -> None:
+    got = await get(pages, path)
+
+    assert (got.status, got.body.decode()) == (200, INDEX)
+    assert got.headers["cache-control"] == "no-cache"
+    assert got.headers["content-security-policy"] == POLICY
+    assert got.headers["x-content-type-options"] == "nosniff"
+    assert got.headers["x-frame-options"] == "DENY"
+
+
+def test_the_policy_lets_nothing_in_from_elsewhere_and_no_words_become_code() -> None:
+    rules = dict(rule.split(" ", 1) for rule in POLICY.split("; "))
+
+    assert rules["default-src"] == rules["script-src"] == rules["connect-src"] == "'self'"
+    assert rules["img-src"] == "'self' data: blob:"
+    assert rules["frame-ancestors"] == rules["base-uri"] == rules["object-src"] == "'none'"
+    assert rules["require-trusted-types-for"] == "'script'"
+    assert "http" not in POLICY
+
+
+async def test_a_hashed_file_is_kept_for_good(pages: Pages) -> None:
+    got = await get(pages, "/assets/index-abc.js")
+
+    assert (got.status, got.body.decode()) == (200, SCRIPT)
+    assert got.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert got.headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+async def test_a_file_is_squeezed_for_whoever_takes_that(pages: Pages) -> None:
+    got = await get(pages, "/assets/index-abc.js", accept_encoding="br, gzip")
+
+    assert got.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(got.body).decode() == SCRIPT
+    assert len(got.body) < len(SCRIPT) / 5
+
+
+async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: Pages) -> None:
+    got = await get(pages, "/assets/index-old.js")
+
+    assert (got.status, got.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../outside.txt", "/assets/../../outside.txt", "//outside.txt", "/assets/%2e%2e/outside.txt"],
+)
+async def test_no_path_leads_out(pages: Pages, path: str) -> None:
+    assert b"a secret" not in (await get(pages, path)).body
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [("/api/teams", "GET"), ("/api", "GET"), ("/inbox", "POST")]
+)
+async def test_the_rest_is_the_apis_business(pages: Pages, path: str, method: str) -> None:
+    assert (await get(pages, path, method)).body == b"the API"
+
+
+async def test_without_built_files_it_says_what_to_do(tmp_path: Path) -> None:
+    got = await get(Pages(beneath, tmp_path / "nothing"), "/")
+
+    assert got.status == 200
+    assert b"make web" in got.body
+
+
+async def test_a_used_link_is_explained_to_people_and_not_to_programs(pages: Pages) -> None:
+    for_people = await get(pages, "/signin", accept="text/html,*/*")
+    for_programs = await get(pages, "/signin", accept="*/*")
+
+    assert for_people.status == for_programs.status == 422
+    assert b"agiraph link" in for_people.body
+    assert for_programs.body == b"the API"
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    async with serving(tmp_path / "home") as opened:
+        yield opened
+
+
+async def test_the_page_is_there_before_signing_in_and_the_data_is_not(served: Served) -> None:
+    async with served.http.get(f"{served.origin}/t/somewhere") as page:
+        assert (page.status, page.content_type) == (200, "text/html")
+    async with served.http.get(f"{served.origin}/api/teams") as data:
+        assert data.status == 401
+
+
+async def test_the_page_is_not_shown_under_another_name(served: Served) -> None:
+    async with served.http.get(f"{served.origin}/", headers={"Host": "evil.invalid"}) as page:
+        assert page.status == 403
