@@ -49,26 +49,28 @@ async def read(agiraph: Shell, *words: str):
 
 async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
     async with up(agiraph):
-        made = await agiraph("new", "Paint it", "--name", "paint")
+        await agiraph("new", "Paint it", "--name", "paint")
         async with agiraph.start_at_terminal("chat", "paint") as chat:
-            await chat.says("? coordinator  Red or blue?")
             await chat.says("Your next line answers it")
             chat.types(b"/nope\n")
             await chat.says("There is no command '/nope'")
             chat.types(b"/skip\n")
-            await chat.says("Red or blue?")
-            chat.types(b"Hello\n")  # an answer again: it was put off once
-            await chat.says("Painted it Hello.")
-            chat.types(b"Thank you\n")
+            await chat.says("Put off. Answer it with: agiraph answer msg_")
+            chat.types(b"Hello\n")
             await chat.says(f"coordinator  {REPLY}")
             chat.types(b"/cost\n")
             await chat.says("reply · openai/test")
             chat.types(b"\x04")  # Ctrl-D
             ended = await chat.ends()
         assert ended.code == 0, ended.out
-        assert "Thank you" in (agiraph.home / "history").read_text()
-        [item, *_] = await read(agiraph, "inbox")
-        assert (item["kind"], made.code) == ("result", 0)
+        assert "- red" in ended.out
+        assert (agiraph.home / "history").read_text().endswith("/skip\nHello\n/cost\n")
+        async with agiraph.start_at_terminal("chat", "paint") as chat:
+            await chat.says("Your next line answers it")
+            chat.types(b"blue\n")
+            await chat.says("Painted it blue.")
+            chat.types(b"\x03")  # Ctrl-C
+            assert (await chat.ends()).code == 0
 
 
 async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:

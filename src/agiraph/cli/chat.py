@@ -65,7 +65,8 @@ class Chat:
         self._questions: dict[str, MessageView] = {}
         """What is asked and not answered yet, oldest first."""
         self._late: set[str] = set()
-        """Questions that came in the middle of a line, or were put off: not what it answers."""
+        """Questions that came in the middle of a line, which was not meant as their answer."""
+        self._put_off: set[str] = set()
         self._streamed = ""
         """What has been shown of the reply that is being written."""
         self._changed = asyncio.Event()
@@ -125,7 +126,8 @@ class Chat:
         return await self._or_interrupted(self._prompt.line())
 
     def _question(self) -> MessageView | None:
-        return next((q for q in self._questions.values() if q.id not in self._late), None)
+        not_now = self._late | self._put_off
+        return next((q for q in self._questions.values() if q.id not in not_now), None)
 
     async def _answer(self, question: MessageView, line: str) -> None:
         text, decision = decide(question, line)
@@ -149,7 +151,7 @@ class Chat:
 
         async def rests() -> bool:
             agent = await self._client.agent(self._agent.id)
-            return bool(self._questions) or agent.status in _AT_REST
+            return self._question() is not None or agent.status in _AT_REST
 
         await self._until(rests)
 
@@ -191,8 +193,12 @@ class Chat:
             case "/nudge" if rest.strip():
                 await client.send(self._agent.id, rest.strip(), mode="nudge")
                 self._prompt.print("[dim]It hears this at its next step.[/]")
+            case "/skip" if question := self._question():
+                self._put_off.add(question.id)
+                later = f'agiraph answer {question.id} "TEXT"'
+                self._prompt.print(f"[dim]Put off. Answer it with: {later}[/]")
             case "/skip":
-                self._late |= self._questions.keys()
+                self._prompt.print("[dim]Nothing is asked.[/]")
             case "/stop":
                 await client.stop(team)
                 self._prompt.print("[dim]Stopped. Say something to begin again.[/]")

@@ -108,7 +108,7 @@ class Prompt:
         if self._is_typing:
             self.console.file.write(_CLEAR_LINE)
         for thing in things:
-            self.console.print(thing)
+            self.console.print(thing, soft_wrap=isinstance(thing, str))  # tables fit themselves
         if self._is_typing:
             self.console.file.write(SIGN + _typed_so_far())
         self.console.file.flush()
