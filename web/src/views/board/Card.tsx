@@ -86,7 +86,7 @@ export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) 
                   <span className="truncate">{capital(node.assignee ?? "")}</span>
                 </>
               ) : (
-                <span className="text-ink-3">{open > 0 ? `Waits for ${open}` : "Nobody yet"}</span>
+                <span className="text-ink-3">{standing !== "pending" ? "Nobody" : open > 0 ? `Waits for ${open}` : "Nobody yet"}</span>
               )}
               {node.assignee_id && open > 0 && standing === "pending" && <span className="text-ink-3">· waits for {open}</span>}
               {node.attempt > 1 && (

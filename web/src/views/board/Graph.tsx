@@ -1,5 +1,6 @@
 /** The board as a picture: lanes of cards, and lines for what needs what. The view moves only when the person moves it. */
 import "@xyflow/react/dist/base.css";
+import "@/views/board/graph.css";
 import { type Edge as FlowEdge, MiniMap, Position, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import { ArrowRight, Maximize, Minus, Plus } from "lucide-react";
 import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";

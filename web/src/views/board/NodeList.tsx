@@ -6,7 +6,7 @@ import { cx } from "@/lib/cx";
 import { capital, money } from "@/lib/format";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
 import { useNow } from "@/views/parts/time";
-import { elapsed, isOver, StandingChip } from "@/views/parts/work";
+import { elapsed, isOver, StandingChip, stopWords } from "@/views/parts/work";
 import type { Shown } from "@/views/board/Card";
 import type { Lane, Layout } from "@/views/board/layout";
 
@@ -128,5 +128,5 @@ function Line({ one, isSelected, now, onOpen }: { one: Shown; isSelected: boolea
 function note(node: WorkNode, open: number): string {
   if (node.waiting_reason) return node.waiting_reason;
   if (open > 0 && node.status === "pending") return `Waits for ${open} other`;
-  return (node.result ?? node.checkpoint ?? node.task).split("\n", 1)[0]!;
+  return (node.result ?? (stopWords(node.stop_reason) || (node.checkpoint ?? node.task))).split("\n", 1)[0]!;
 }

@@ -123,7 +123,7 @@ export function layout(pieces: readonly Piece[], steps: readonly Step[], before?
     lanes.push({
       id: lane,
       kind: lane === GOALS ? "goals" : named || !lane.startsWith("tasks:") ? "stage" : "tasks",
-      title: lane === GOALS ? "Goals" : (named?.name ?? (lane.startsWith("tasks:") ? "Tasks" : "Stage")),
+      title: lane === GOALS ? "Goals" : (named?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Then" : "Tasks") : "Stage")),
       number: named?.number ?? 0,
       x,
       width,

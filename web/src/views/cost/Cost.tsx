@@ -151,7 +151,7 @@ function OverTime({ team }: { team: Team }) {
           </div>
           <ul className="flex h-[140px] min-w-0 flex-1 items-end gap-px border-b border-line-2" aria-label="Cost over time">
             {found.map((slot) => (
-              <li key={slot.from} className="group relative flex h-full min-w-0 flex-1 items-end">
+              <li key={slot.from} className="group relative flex h-full max-w-12 min-w-0 flex-1 items-end">
                 <span
                   className={cx("w-full rounded-t-[2px]", slot[measure] > 0 ? "bg-ink-2 group-hover:bg-ink" : "")}
                   style={{ height: most > 0 ? `${Math.max(slot[measure] > 0 ? 2 : 0, (100 * slot[measure]) / most)}%` : 0 }}

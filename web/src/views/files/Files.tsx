@@ -3,7 +3,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ChevronLeft, ChevronRight, Copy, Download, File, FileText, Folder, FolderOpen, Image, Table2 } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { explain } from "@/api/client";
+import { ApiError, explain } from "@/api/client";
 import { boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
@@ -45,7 +45,7 @@ export default function Files({ team, rest }: ScreenProps) {
               ) : opened.isPending ? (
                 <Loading what="Opening the file" />
               ) : opened.isError ? (
-                <Trouble title={`${nameOf(path)} could not be opened`} detail={explain(opened.error)} onRetry={() => void opened.refetch()} />
+                <Trouble title={`${nameOf(path)} could not be opened`} detail={missing(opened.error)} onRetry={() => void opened.refetch()} />
               ) : opened.data.kind === "folder" ? (
                 <FolderList team={team.id} entries={opened.data.entries} names={names} />
               ) : (
@@ -58,6 +58,10 @@ export default function Files({ team, rest }: ScreenProps) {
     </>
   );
 }
+
+/** The server tells agents which tool to use; people look at the tree. */
+const missing = (error: Error): string =>
+  error instanceof ApiError && error.status === 404 ? "It is not there: perhaps it was moved, renamed or not written yet. Look for it in the tree." : explain(error);
 
 function Welcome() {
   return (

@@ -37,21 +37,28 @@ async function walk(team: string): Promise<Group[]> {
   };
   const root = await listed("");
   const groups: Group[] = [{ title: "The team", files: TEAM_FILES.flatMap((name) => root.filter((entry) => entry.path === name)) }];
-  const queue = ["memory", "agents"].filter((name) => root.some((entry) => entry.path === name && entry.kind === "folder"));
-  for (let at = 0; at < queue.length && at < MOST_FOLDERS; at++) {
-    const folder = queue[at]!;
-    const entries = await listed(folder);
-    queue.push(...entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
+  let level = ["memory", "agents"].filter((name) => root.some((entry) => entry.path === name && entry.kind === "folder"));
+  const found: { folder: string; entries: Entry[] }[] = [];
+  while (level.length > 0 && found.length < MOST_FOLDERS) {
+    const read = await Promise.all(level.slice(0, MOST_FOLDERS - found.length).map(async (folder) => ({ folder, entries: await listed(folder) })));
+    found.push(...read);
+    level = read.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
+  }
+  // What the team shares stands before what each keeps.
+  found.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
+  for (const { folder, entries } of found) {
     const files = entries.filter((entry) => entry.kind === "file").sort((a, b) => (a.modified < b.modified ? 1 : -1));
-    if (files.length > 0) groups.push({ title: titleOf(folder), files });
+    groups.push({ title: titleOf(folder), files });
   }
   return groups.filter((group) => group.files.length > 0);
 }
 
+const isShared = ({ folder }: { folder: string }): boolean => folder.startsWith("memory");
+
 function titleOf(folder: string): string {
   if (folder === "memory") return "Notes";
   const [top, ...below] = folder.split("/");
-  return top === "agents" ? capital(below.join(" / ")) : capital(below.join(" / "));
+  return `${capital(below[0] ?? "")}${below.length > 1 ? ` / ${below.slice(1).join(" / ")}` : ""}${top === "agents" ? "'s own" : ""}`;
 }
 
 export function Notes({ team, path }: { team: Team; path: string }) {

@@ -18,7 +18,7 @@ export function whoWords(author: string, people: readonly Agent[]): string {
 /** Threads can be looked into; messages stand in the inbox; everything else is named. */
 export function Source({ team, id }: { team: string; id: string }) {
   const look = "underline decoration-line-2 underline-offset-2 hover:decoration-ink";
-  const thread = id.startsWith("thread_") ? screenHref(team, "threads", id) : null;
+  const thread = /^t_/.test(id) ? screenHref(team, "threads", id) : null;
   if (thread) {
     return (
       <Link to={thread as "/"} className={look}>
@@ -26,7 +26,7 @@ export function Source({ team, id }: { team: string; id: string }) {
       </Link>
     );
   }
-  if (id.startsWith("msg_") || id.startsWith("message_")) return <span>something said in a conversation</span>;
+  if (/^m(sg|essage)?_/.test(id)) return <span>something said in a conversation</span>;
   return <span className="break-all">{id}</span>;
 }
 
