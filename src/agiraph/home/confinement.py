@@ -10,7 +10,7 @@ Run as a script inside the command's own process tree:
     python -I -S confinement.py SCRATCH NODES HOME COMMAND
 """
 
-# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH123, PTH211
+# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH120, PTH123, PTH211
 # pathlib takes too long to import.
 
 import ctypes
@@ -127,14 +127,22 @@ def arrange(scratch: str, nodes: str, home: str) -> None:
     """The file system as the command is to see it."""
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
     own, others = clone(scratch), clone(nodes)
+    # What we run from is kept, should it lie where everything else goes: commands may need it.
+    tools = os.path.dirname(os.path.dirname(sys.executable))
+    is_fleeting = tools.startswith(tuple(f"{path}/" for path in FLEETING))
+    kept = clone(tools) if is_fleeting else -1
     devices = {path: clone(path) for name in DEVICES if os.path.exists(path := f"/dev/{name}")}
-    freeze(others, b"", AT_EMPTY_PATH)
+    for mount in (others, kept) if is_fleeting else (others,):
+        freeze(mount, b"", AT_EMPTY_PATH)
     freeze(AT_FDCWD, b"/", AT_RECURSIVE)
     for path in FLEETING:
         if os.path.isdir(path) and not os.path.islink(path):
             empty(path)
     if os.path.isdir(home):  # unless it was in one of those
         empty(home)
+    if is_fleeting:
+        os.makedirs(tools, exist_ok=True)
+        place(kept, tools)
     os.makedirs(nodes, exist_ok=True)
     place(others, nodes)
     place(own, scratch)
