@@ -112,12 +112,13 @@ function Took({ node }: { node: WorkNode }) {
 
 export const LaneBack = memo(function LaneBack({ data }: NodeProps<LaneNode>) {
   const { lane, done } = data;
+  const far = useStore(isFar);
   return (
     <div className={cx("size-full rounded-lg px-[18px] pt-3.5", lane.kind === "stage" ? "bg-lane" : "bg-lane-2")}>
-      <div className="flex items-baseline gap-2 text-sm">
+      <div className={cx("flex items-baseline gap-2 text-sm", far && "text-[30px] leading-[30px]")}>
         <span className="truncate font-semibold">{capital(lane.title)}</span>
-        {lane.number > 0 && <span className="shrink-0 text-xs text-ink-3">Stage {lane.number}</span>}
-        <span className="tabular ml-auto shrink-0 text-xs text-ink-2">
+        {lane.number > 0 && <span className={cx("shrink-0 text-ink-3", !far && "text-xs")}>Stage {lane.number}</span>}
+        <span className={cx("tabular ml-auto shrink-0 text-ink-2", !far && "text-xs")}>
           {done}/{lane.pieces.length}
         </span>
       </div>

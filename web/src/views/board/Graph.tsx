@@ -9,10 +9,15 @@ import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { Card, type CardNode, LaneBack, type LaneNode, type Shown } from "@/views/board/Card";
 import { CARD, type Layout } from "@/views/board/layout";
+import { isOver } from "@/views/parts/work";
 
 const TYPES = { card: Card, lane: LaneBack };
 /** From here on, only what is in view is drawn. */
 const MANY = 120;
+/** So many lines say nothing; beyond this, those of the card that is picked are drawn. */
+const MANY_LINES = 200;
+/** Smaller than this nothing can be read, so a board is not shown smaller at first. */
+const LEAST_ZOOM = 0.3;
 const HANDLES = [
   { type: "target" as const, position: Position.Left, x: 0, y: CARD.height / 2, width: 1, height: 1 },
   { type: "source" as const, position: Position.Right, x: CARD.width, y: CARD.height / 2, width: 1, height: 1 },
@@ -85,9 +90,10 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
     [plan, shown],
   );
 
+  const hasManyLines = plan.edges.length > MANY_LINES;
   const edges = useMemo(
     () =>
-      plan.edges.map((edge): FlowEdge => {
+      plan.edges.filter((edge) => !hasManyLines || selected === edge.source || selected === edge.target).map((edge): FlowEdge => {
         const isDone = shown.get(edge.source)?.standing === "completed";
         const isNear = selected === edge.source || selected === edge.target;
         return {
@@ -104,7 +110,7 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           },
         };
       }),
-    [plan, shown, selected],
+    [plan, shown, selected, hasManyLines],
   );
 
   // New work outside the view is said, not shown by moving the view.
@@ -139,6 +145,15 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
     [flow, plan],
   );
 
+  /** A board too large to be seen whole is opened where the work is. */
+  function begin() {
+    const last = plan.lanes.at(-1);
+    const width = frame.current?.clientWidth ?? 0;
+    if (!last || (last.x + last.width) * LEAST_ZOOM < width) return;
+    const lane = plan.lanes.find((one) => one.kind !== "goals" && one.pieces.some((id) => !isOver(shown.get(id)?.node.status ?? "completed"))) ?? plan.lanes[0]!;
+    void flow.setViewport({ x: 24 - lane.x * LEAST_ZOOM, y: 32, zoom: LEAST_ZOOM });
+  }
+
   /** Arrow keys go from card to card, by where they stand. */
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
@@ -159,7 +174,8 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
         edges={edges}
         nodeTypes={TYPES}
         fitView
-        fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: 0.3 }}
+        fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: LEAST_ZOOM }}
+        onInit={begin}
         minZoom={0.08}
         maxZoom={1.6}
         nodesDraggable={false}
@@ -198,6 +214,9 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           <Maximize className="size-4" />
         </IconButton>
       </div>
+      {hasManyLines && !selected && (
+        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Pick a card to see what it needs and what needs it.</p>
+      )}
       {beyond.length > 0 && (
         <Button
           look="ink"

@@ -44,8 +44,9 @@ export interface Layout {
 export const CARD = { width: 232, height: 110 };
 export const GAP = { x: 20, y: 16, lane: 88 };
 export const PAD = { top: 54, side: 18, bottom: 22 };
-/** Cards above each other before a lane gets another column. */
+/** Cards above each other before a lane gets another column; twice as many where there are very many. */
 export const ROWS = 12;
+const VERY_MANY = 3 * ROWS;
 
 const GOALS = "goals";
 
@@ -151,7 +152,8 @@ export function layout(pieces: readonly Piece[], steps: readonly Step[], before?
     for (const id of ids) (byDepth[depthOf(id, new Set())] ??= []).push(id);
     return byDepth.filter(Boolean).flatMap((stack) => {
       const parts: string[][] = [];
-      for (let from = 0; from < stack.length; from += ROWS) parts.push(stack.slice(from, from + ROWS));
+      const rows = ids.length > VERY_MANY ? 2 * ROWS : ROWS;
+      for (let from = 0; from < stack.length; from += rows) parts.push(stack.slice(from, from + rows));
       return parts;
     });
   }

@@ -2,7 +2,7 @@
 import { useQueries } from "@tanstack/react-query";
 import { History, Undo2 } from "lucide-react";
 import { useMemo, useState } from "react";
-import { type Agent, api, explain, unwrap } from "@/api/client";
+import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
 import { keys } from "@/api/queries";
 import { capital, fullTime, when } from "@/lib/format";
 import { Button, EmptyState, Loading, Trouble } from "@/ui";
@@ -18,7 +18,7 @@ const VERBS: Record<Change["verb"], string> = {
   maintained: "tidied up",
 };
 
-export function Changes({ people, who }: { people: Agent[]; who: string }) {
+export function Changes({ people, who, held }: { people: Agent[]; who: string; held: Schemas["HeldView"][] }) {
   const asked = people.filter((agent) => !who || agent.id === who);
   const found = useQueries({
     queries: asked.flatMap((agent) => [
@@ -34,7 +34,7 @@ export function Changes({ people, who }: { people: Agent[]; who: string }) {
     ]),
     combine: (all) => all.flatMap((one) => one.data ?? []),
   });
-  const words = useMemo(() => new Map(known.map((one) => [one.id, one.content])), [known]);
+  const words = useMemo(() => new Map([...known.map((one) => [one.id, one.content] as const), ...held.map((one) => [one.id, one.text] as const)]), [known, held]);
   const rows = [...found.rows].sort((a, b) => (a.id < b.id ? 1 : -1));
   const [most, setMost] = useState(60);
   const text = (change: Change): string[] =>
@@ -60,7 +60,7 @@ export function Changes({ people, who }: { people: Agent[]; who: string }) {
                 <li key={change.id} className="flex items-start gap-3 py-3 text-sm">
                   <div className="min-w-0 flex-1">
                     <p>
-                      <span className="font-medium">{author}</span> {VERBS[change.verb]}
+                      <span className="font-medium">{author}</span> {author === "You" && change.verb === "learned" ? "told it" : VERBS[change.verb]}
                       {agent && author !== capital(agent.name) && <span className="text-ink-2"> · {capital(agent.name)}</span>}
                       <time dateTime={change.created_at} title={fullTime(change.created_at)} className="ml-2 text-xs text-ink-3">
                         {when(change.created_at)}

@@ -135,6 +135,7 @@ function Row({ one, team, people, kind, chip, note = "", all }: { one: Insight |
   const agent = people[at];
   const against = one.contradicts ? all.find((other) => other.id === one.contradicts) : undefined;
   const sources = [...new Set([...("source_thread_id" in one && one.source_thread_id ? [one.source_thread_id] : []), ...one.sources])];
+  const author = whoWords(one.author, people);
   const remove = useMutation({
     mutationFn: () =>
       kind === "insight"
@@ -157,7 +158,7 @@ function Row({ one, team, people, kind, chip, note = "", all }: { one: Insight |
           <time dateTime={one.created_at} title={fullTime(one.created_at)}>
             {when(one.created_at)}
           </time>
-          <span>from {whoWords(one.author, people) === "You" ? "you" : whoWords(one.author, people)}</span>
+          {one.author !== one.agent_id && <span>from {author === "You" ? "you" : author}</span>}
           {note && <span>{note}</span>}
           {one.valid_until && <span>until {fullTime(one.valid_until)}</span>}
           {sources.slice(0, 3).map((id) => (

@@ -63,7 +63,7 @@ export default function Memory({ team, rest }: ScreenProps) {
       {tab === "insights" && <Insights team={team} people={people} who={who} />}
       {tab === "memories" && <Memories team={team} people={people} who={who} />}
       {tab === "held" && <Held team={team} people={people} query={held} />}
-      {tab === "changes" && <Changes people={people} who={who} />}
+      {tab === "changes" && <Changes people={people} who={who} held={held.data ?? []} />}
       {adds && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} people={people.filter((agent) => agent.retired_at === null)} who={who} onClose={() => setAdds(false)} />}
     </>
   );
