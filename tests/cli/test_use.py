@@ -41,7 +41,7 @@ WRONG = {
     ("triggers",): "Missing argument 'TEAM'.",
     ("cost", "a", "b"): "Got unexpected extra argument (b)",
     ("teams", "--jsn"): "No such option '--jsn'. Did you mean '--json'?",
-    ("stop",): "Missing argument 'TEAM'.",
+    ("stop",): "Name one team, or say --all.",
     ("pause",): "Missing argument 'TEAM'.",
     ("resume",): "Missing argument 'TEAM'.",
     ("export", "csv"): "Missing argument 'FOLDER'.",
@@ -55,6 +55,11 @@ WRONG = {
     ("completion", "tcsh"): (
         "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'."
     ),
+    ("run",): 'Say what you want: agiraph run "GOAL", or go on: --resume TEAM.',
+    ("doctor", "x"): "Got unexpected extra argument (x)",
+    ("backup",): "Missing argument 'FILE'.",
+    ("restore",): "Missing argument 'FILE'.",
+    ("db", "upgrade", "x"): "Got unexpected extra argument (x)",
     ("up", "now"): "Got unexpected extra argument (now)",
     ("serve", "now"): "Got unexpected extra argument (now)",
     ("work", "now"): "Got unexpected extra argument (now)",
@@ -120,6 +125,10 @@ def test_every_command_has_help_that_fits_a_screen(words: tuple[str, ...]) -> No
         if isinstance(option, click.Option) and not option.help
     ]
     assert unexplained == []
+
+
+def test_no_command_is_left_out_of_wrong_use() -> None:
+    assert {words[0] for words in WRONG} == set(NAMES)
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
