@@ -257,3 +257,37 @@ async def test_a_transaction_that_a_crash_cut_off_never_happened(world_with: Wor
         assert len(tried) == 2
         assert len([e for e in events if e.type == "node.checkpoint"]) == 1
         assert (await world.board(founded.team.id))[0].result == "done"
+
+
+@on_sqlite
+async def test_a_persons_word_never_stands_between_a_call_and_its_answer(
+    world_with: WorldWith,
+) -> None:
+    tried: list[int] = []
+
+    @tool(effect="repeatable")
+    async def attempt(ctx: RunContext) -> Answer:
+        """Try."""
+        tried.append(1)
+        if len(tried) <= 4:
+            raise PowerCut
+        return Done("It worked.")
+
+    async with world_with(attempt) as world:
+        ada = world.script("ada", says(call("attempt")), FINISH)
+        founded = await world.found("Try")
+        for _ in range(5):
+            await world.settle()
+            await world.restart()
+        await world.settle()
+        [question] = await world.questions(founded.team.id)
+        tried[:] = [1] * 4
+        await world.answer(question, "Try again.")
+        await world.settle()
+
+        [goal] = await world.board(founded.team.id)
+        last = [(t.role, t.text) for t in ada.requests[-1].turns if t.role != "intent"][-2:]
+        assert goal.result == "done"
+        assert last[0] == ("tool", "It worked.")
+        assert last[1][0] == "user"
+        assert "Try again." in last[1][1]

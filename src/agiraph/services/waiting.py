@@ -4,7 +4,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services import taint
-from agiraph.store import dependencies, nodes, threads, waits
+from agiraph.store import dependencies, messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -74,7 +74,12 @@ def _answer(
     if wait.call_id:
         waits.drop_call(tx, wait)
     page = threads.page(tx, wait.thread_id)
-    if text is not None:
+    if text is None:
+        return
+    if not wait.call_id and threads.has_open_calls(tx, wait.thread_id):
+        # Nothing may stand between a call and its answer: it is heard at the yield point instead.
+        messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
+    else:
         threads.append(
             tx,
             page,

@@ -24,6 +24,12 @@ def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
     return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
 
 
+def unhear_answer(tx: Tx, question_id: str) -> None:
+    """Let the answer to a question be mail that its recipient has not heard yet."""
+    sql = "update messages set seen_at = null where in_reply_to = :id and kind = 'answer'"
+    tx.run(sql, id=question_id)
+
+
 def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
     """The newest message from this sender that its recipient has heard."""
     where = (
