@@ -153,7 +153,7 @@ async def publishing(home: Path) -> None:
                 return says(call("publish", summary="three files"))
 
     def employ(tx: Tx) -> str:
-        founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False)
+        founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False, learns=False)
         worker = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
         board.create(
             tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id

@@ -63,6 +63,7 @@ class Chaos:
                 model="scripted/ada",
                 mode="infinite",
                 start=False,
+                learns=False,
             )
             self.staff.append(founded)
         self.workers = [await self._worker() for _ in range(3)]

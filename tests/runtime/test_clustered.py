@@ -40,7 +40,7 @@ class Cluster:
 
     async def found(self, notes: int) -> Founded:
         goal = f"Notes: {notes}"
-        return await self.store.write(teams.found, goal=goal, model="scripted/ada")
+        return await self.store.write(teams.found, goal=goal, model="scripted/ada", learns=False)
 
     async def node(self, founded: Founded) -> WorkNode:
         [node] = await self.store.read(nodes.board, founded.team.id)
@@ -185,7 +185,9 @@ async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_abo
 
 
 async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
-    founded = await cluster.store.write(teams.found, goal="Rest", model="scripted/ada", start=False)
+    founded = await cluster.store.write(
+        teams.found, goal="Rest", model="scripted/ada", start=False, learns=False
+    )
     await cluster.store.write(teams.pause, founded.team.id)
     await cluster.store.write(
         board.create,

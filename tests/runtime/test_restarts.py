@@ -109,7 +109,7 @@ async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     url = f"sqlite:///{home / 'agiraph.db'}"
     home.mkdir()
     store = await open_store(url, SystemClock())
-    await store.write(teams.found, goal="Notes: 3", model="scripted/ada")
+    await store.write(teams.found, goal="Notes: 3", model="scripted/ada", learns=False)
     await store.close()
     first = await Worker.start(home, url, ledger, "--hold")
     await first.says("asked 0")
