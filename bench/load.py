@@ -37,7 +37,7 @@ class Plan:
     watchers: int = 100
     stalled: int = 5
     teams: int = 10
-    size: int = 2_000
+    size: int = 8_000
     """Characters of a message."""
     pause: float = 1.0
     """Seconds between two messages of one sender, on average."""
