@@ -200,6 +200,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         <div className="mx-auto max-w-[680px]">
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
+              <h1 className="sr-only">{titleOf(item)}</h1>
               <p className="mb-3 text-sm text-ink-3">
                 {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>

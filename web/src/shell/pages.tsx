@@ -6,7 +6,7 @@ import { Button, EmptyState, Mark } from "@/ui";
 
 export function NotHere() {
   return (
-    <EmptyState icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
+    <EmptyState isPage icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
       The team or member may have been put away, or the address is misspelt.
     </EmptyState>
   );
@@ -15,7 +15,7 @@ export function NotHere() {
 export function Broken({ error }: { error: unknown }) {
   const router = useRouter();
   return (
-    <EmptyState icon={<TriangleAlert />} title="This screen broke" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
+    <EmptyState isPage icon={<TriangleAlert />} title="This screen broke" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
       {explain(error)} Nothing of your teams' work is lost. If it happens again, reload the page.
     </EmptyState>
   );

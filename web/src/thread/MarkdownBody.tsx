@@ -1,6 +1,6 @@
 /** Markdown: what agents write, as elements. No HTML of theirs, no picture and no address without a click. */
 import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
-import { isValidElement, memo, type ReactNode, useState } from "react";
+import { isValidElement, memo, type ReactElement, type ReactNode, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { copyText } from "@/lib/clipboard";
@@ -17,14 +17,20 @@ export default memo(function MarkdownBody({ text, breaks }: { text: string; brea
   );
 });
 
-/** While a reply comes in, only its last block is read again. */
+const MOST_KEPT = 800;
+const kept = new Map<string, ReactElement>();
+
+/** While a reply comes in, only its last block is read again; and none when a row is scrolled back into sight. */
 const Block = memo(function Block({ text }: { text: string }) {
-  return (
-    <ReactMarkdown remarkPlugins={[remarkGfm]} skipHtml components={components} urlTransform={safeAddress}>
-      {text}
-    </ReactMarkdown>
-  );
+  const known = kept.get(text);
+  if (known) return known;
+  // It has no hooks, so it may be called as the function it is.
+  const made = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeAddress });
+  if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
+  kept.set(text, made);
+  return made;
 });
+const PLUGINS = [remarkGfm];
 
 /** Pieces that can be read alone: cut at empty lines outside fences, lists and notes kept whole. */
 export function blocks(text: string): string[] {
@@ -67,7 +73,7 @@ const components: Components = {
   ),
   pre: ({ children }) => <Fence>{children}</Fence>,
   table: ({ children }) => (
-    <div className="table-frame scroll" tabIndex={0} role="region" aria-label="Table">
+    <div className="table-frame scroll" tabIndex={0} role="group" aria-label="Table">
       <table>{children}</table>
     </div>
   ),

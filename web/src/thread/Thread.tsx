@@ -16,6 +16,7 @@ import { DraftRow, PeopleContext, RowView } from "@/thread/rows";
 const NO_ROWS: Row[] = [];
 const AT_END = 80;
 const READ_MS = 600;
+const MOST_PAGES = 10;
 
 interface Props {
   team: Team;
@@ -129,15 +130,40 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
     const element = box.current;
     if (element) element.scrollTop = element.scrollHeight;
   };
+  const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
+  const firstRow = useRef(items.findIndex((item) => item.kind === "row"));
   const loadEarlier = useCallback(async () => {
     if (isLoading) return;
     setIsLoading(true);
+    const seen = virtual.getVirtualItems().find((place) => items[place.index]?.kind === "row");
+    if (seen) anchor.current = { key: seen.key, delta: seen.start - (box.current?.scrollTop ?? 0) };
     try {
       await Promise.all([loadOlder(agent.id), live.older(team.id)]);
     } finally {
       setIsLoading(false);
     }
-  }, [isLoading, agent.id, team.id]);
+  }, [isLoading, agent.id, team.id, items, virtual]);
+  // What was in sight stays where it was when older rows come before it.
+  useLayoutEffect(() => {
+    const held = anchor.current;
+    if (!held || pinned.current) return;
+    const index = items.findIndex((item) => item.key === held.key);
+    const place = virtual.measurementsCache[index];
+    if (index < 0 || !place || index === firstRow.current) return;
+    anchor.current = null;
+    firstRow.current = items.findIndex((item) => item.kind === "row");
+    const to = place.start - held.delta;
+    if (box.current) box.current.scrollTop = to;
+    requestAnimationFrame(() => virtual.scrollToIndex(index, { align: "start" }));
+  }, [items, virtual]);
+
+  // What an address names may be far back: read on until it is there, as far as that is bearable.
+  const sought = useRef(0);
+  useEffect(() => {
+    if (at === undefined || arrived.current === at || items[0]?.kind !== "earlier" || sought.current >= MOST_PAGES) return;
+    sought.current++;
+    void loadEarlier();
+  }, [at, items, loadEarlier]);
 
   const onScroll = () => {
     const element = box.current;

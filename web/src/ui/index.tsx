@@ -153,11 +153,12 @@ export function Meter({ value, max, tone = "plain", label }: { value: number; ma
 }
 
 /** Nothing here yet: what will be, and the one thing to do about it. */
-export function EmptyState({ icon, title, children, action }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode }) {
+export function EmptyState({ icon, title, children, action, isPage = false }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode; isPage?: boolean }) {
+  const Title = isPage ? "h1" : "h2";
   return (
     <div className="flex h-full flex-col items-center justify-center gap-2 p-8 text-center">
       {icon && <div className="mb-1 text-ink-3 [&_svg]:size-7 [&_svg]:stroke-[1.5]">{icon}</div>}
-      <h2 className="text-md font-semibold">{title}</h2>
+      <Title className="text-md font-semibold">{title}</Title>
       {children && <div className="max-w-[46ch] text-sm text-ink-2">{children}</div>}
       {action && <div className="mt-3">{action}</div>}
     </div>
