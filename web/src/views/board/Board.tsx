@@ -6,6 +6,7 @@ import { explain } from "@/api/client";
 import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
 import { needsYou } from "@/shell/needs";
+import { RailButton } from "@/shell/Home";
 import { EmptyState, Header, Loading, Sheet, Trouble } from "@/ui";
 import { cx } from "@/lib/cx";
 import type { ScreenProps } from "@/views";
@@ -86,7 +87,7 @@ export default function Board({ team }: ScreenProps) {
 
   return (
     <>
-      <Header title="Board" subtitle={subtitle}>
+      <Header lead={<RailButton />} title="Board" subtitle={subtitle}>
         <div role="group" aria-label="How to show it" className="flex rounded-sm border border-line-2 p-0.5">
           {(
             [

@@ -108,7 +108,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
               {capital(node.assignee ?? node.assignee_id)}
             </Link>
           ) : (
-            "Nobody yet"
+            isOver(node.status) ? "Nobody" : "Nobody yet"
           )}
         </Fact>
         <Fact name="Asked by">

@@ -7,6 +7,7 @@ import { api, explain, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, keys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capital, count, money, plural } from "@/lib/format";
+import { RailButton } from "@/shell/Home";
 import { Button, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { usePlace } from "@/views/parts/place";
@@ -24,7 +25,7 @@ export default function Cost({ team }: ScreenProps) {
   const costs = query.data;
   return (
     <>
-      <Header title="Cost" subtitle={team.name} />
+      <Header lead={<RailButton />} title="Cost" subtitle={team.name} />
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
           <Loading what="Adding up" />

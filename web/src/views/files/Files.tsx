@@ -8,6 +8,7 @@ import { boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, size, when } from "@/lib/format";
+import { RailButton } from "@/shell/Home";
 import { EmptyState, Header, IconButton, Loading, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/parts/narrow";
@@ -29,7 +30,7 @@ export default function Files({ team, rest }: ScreenProps) {
   const showsTree = !isPhone || !isFile;
   return (
     <>
-      <Header title="Files" subtitle={team.name} />
+      <Header lead={<RailButton />} title="Files" subtitle={team.name} />
       <div className="flex min-h-0 flex-1">
         {showsTree && (
           <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>

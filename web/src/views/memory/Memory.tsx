@@ -5,6 +5,7 @@ import { useState } from "react";
 import { api, unwrap } from "@/api/client";
 import { agentsQuery, keys } from "@/api/queries";
 import { capital } from "@/lib/format";
+import { RailButton } from "@/shell/Home";
 import { Button, Header, Pills } from "@/ui";
 import type { ScreenProps } from "@/views";
 import { usePlace } from "@/views/parts/place";
@@ -28,7 +29,7 @@ export default function Memory({ team, rest }: ScreenProps) {
   const isOfAgents = tab === "insights" || tab === "memories" || tab === "changes";
   return (
     <>
-      <Header title="Memory" subtitle={team.name}>
+      <Header lead={<RailButton />} title="Memory" subtitle={team.name}>
         {(tab === "insights" || tab === "memories") && (
           <Button look="ink" onClick={() => setAdds(true)} disabled={people.length === 0}>
             <Plus className="size-4" /> {tab === "insights" ? "Teach something" : "Tell something"}

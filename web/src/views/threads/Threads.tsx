@@ -9,6 +9,7 @@ import { cx } from "@/lib/cx";
 import { capital, count, duration, fullTime, money, plural, when } from "@/lib/format";
 import { useLive } from "@/live";
 import { Markdown } from "@/thread/Markdown";
+import { RailButton } from "@/shell/Home";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/parts/narrow";
@@ -65,7 +66,7 @@ export default function Threads({ team, rest }: ScreenProps) {
 
   return (
     <>
-      <Header title="Threads" subtitle={`${team.name} · what agents were told, said and did, word for word`} />
+      <Header lead={<RailButton />} title="Threads" subtitle={`${team.name} · what agents were told, said and did, word for word`} />
       <div className="flex min-h-0 flex-1">
         {(!isPhone || !id) && (
           <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>

@@ -7,6 +7,7 @@ import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api
 import { agentsQuery, keys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capital, fullTime, money, plural } from "@/lib/format";
+import { RailButton } from "@/shell/Home";
 import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { usePlace } from "@/views/parts/place";
@@ -47,7 +48,7 @@ export default function Triggers({ team }: ScreenProps) {
   );
   return (
     <>
-      <Header title="Triggers" subtitle={[team.name, living.length > 0 && `${living.length} set`, late > 0 && `${late} overdue`].filter(Boolean).join(" · ")}>
+      <Header lead={<RailButton />} title="Triggers" subtitle={[team.name, living.length > 0 && `${living.length} set`, late > 0 && `${late} overdue`].filter(Boolean).join(" · ")}>
         {all.length > 0 && add}
       </Header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
