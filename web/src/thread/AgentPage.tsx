@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Square, Wrench } from "lucide-react";
 import { useEffect, useState } from "react";
 import { toast } from "sonner";
-import { type Agent, api, explain, type Team, unwrap } from "@/api/client";
+import { type Agent, ApiError, api, explain, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
 import { useLive } from "@/live";
 import { capital, money } from "@/lib/format";
@@ -26,6 +26,7 @@ export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: st
   const agents = useQuery(agentsQuery(teamId));
   if (teams.isError || agents.isError) {
     const error = teams.error ?? agents.error;
+    if (error instanceof ApiError && error.status === 404) return <NotHere />;
     return <Trouble title="This member could not be loaded" detail={explain(error)} onRetry={() => void queryClient.invalidateQueries()} />;
   }
   if (!teams.data || !agents.data) return <Loading what="Looking who is there" />;
