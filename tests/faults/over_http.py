@@ -180,8 +180,9 @@ class Trial:
         for team in self.teams:
             agent = team["coordinator_id"]
             said = await self._conversation(agent)
-            mine = [m["text"] for m in said if m["sender"] == "human"]
-            assert mine == self.acknowledged[agent], team["id"]
+            mine = [m["text"] for m in said if m["kind"] in ("message", "nudge")]
+            told = [text for text in mine if STAMP.fullmatch(text)]
+            assert told == self.acknowledged[agent], (told, self.acknowledged[agent])
             replies = [m["in_reply_to"] for m in said if m["sender"] == agent and m["in_reply_to"]]
             assert len(replies) == len(set(replies)), team["id"]
             events = await self.client.pages(f"/api/teams/{team['id']}/events", "seq")
