@@ -94,6 +94,8 @@ async def _everything(client: Client) -> None:
         client.forget_memory(agent, memory.id),
         client.remove_insight(agent, insight.id),
         client.held(team.id),
+        client.start_research(agent, "How do beans come?", max_pages=1),
+        client.search_memory(team.id, "beans"),
         client.confirm_held("held_x"),
         client.reject_held("held_x"),
         client.triggers(team.id),

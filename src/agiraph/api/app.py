@@ -23,6 +23,7 @@ from agiraph.api.routes import (
     knowledge,
     metrics,
     operations,
+    research,
     teams,
     triggers,
 )
@@ -34,6 +35,7 @@ ROUTERS = (
     board.router,
     inbox.router,
     knowledge.router,
+    research.router,
     triggers.router,
     costs.router,
     files.router,

@@ -3,8 +3,11 @@
 from datetime import datetime
 
 from agiraph.api.routes.knowledge import HeldView
+from agiraph.api.routes.research import HitView
+from agiraph.api.views import NodeView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
+from agiraph.services.research import PAGES, SEARCHES
 
 
 class KnowledgeCalls(Connection):
@@ -54,6 +57,18 @@ class KnowledgeCalls(Connection):
 
     async def undo_change(self, change: str) -> Change:
         return await self.post(Change, path_of("changes", change, "undo"))
+
+    async def start_research(
+        self, agent: str, goal: str, *, max_searches: int = SEARCHES, max_pages: int = PAGES
+    ) -> NodeView:
+        """Have a question looked into; the report comes to the inbox."""
+        body = {"goal": goal, "max_searches": max_searches, "max_pages": max_pages}
+        return await self.make(NodeView, path_of("agents", agent, "research"), body)
+
+    async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[HitView]:
+        """What a team has noted, learned, read and reported about this."""
+        body = {"query": query, "limit": limit}
+        return await self.post(list[HitView], path_of("teams", team, "memory", "search"), body)
 
     async def held(self, team: str) -> list[HeldView]:
         """What counts only once a person has confirmed it."""

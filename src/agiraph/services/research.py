@@ -11,6 +11,7 @@ from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services import board, mail, notices, people, spending
 from agiraph.services.hiring import Hirer
+from agiraph.store import passages
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -104,6 +105,16 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     if not is_whole:
         title, report = f"{title} (incomplete)", f"{text.strip()}\n\n{report}"
     _send(tx, node, kind="report", title=title, text=report)
+    strange = node.tainted_by is not None
+    passages.put(
+        tx,
+        team_id=node.team_id,
+        kind="report",
+        ref=node.id,
+        title=title,
+        text=report,
+        tainted=strange,
+    )
     lead = f"The research is done ({title}); the whole report is in your inbox."
     return _tell(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 

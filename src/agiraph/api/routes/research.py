@@ -1,0 +1,95 @@
+"""Research and search: having something found out, and finding what is known."""
+
+import asyncio
+from datetime import datetime
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import Api, Once, TheApi
+from agiraph.api.problems import documented
+from agiraph.api.views import NodeView, View, node_view
+from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.passages import Passage, PassageKind
+from agiraph.domain.people import Agent
+from agiraph.home.notes import Notes
+from agiraph.home.scopes import Scope
+from agiraph.home.specialists import specialists
+from agiraph.services import notes, research
+from agiraph.services.hiring import Hirer
+from agiraph.store import passages, teams
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+
+router = APIRouter(tags=["knowledge"])
+
+MOST_HITS = 50
+
+
+class NewResearch(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"goal": "Which vector databases are alive?"}}
+    )
+
+    goal: str = Field(min_length=1, max_length=research.LONGEST_GOAL)
+    max_searches: int = Field(default=research.SEARCHES, ge=0, le=research.MOST_SEARCHES)
+    max_pages: int = Field(default=research.PAGES, ge=0, le=research.MOST_PAGES)
+
+
+class Sought(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"query": "earnings"}})
+
+    query: str = Field(min_length=1, max_length=2000)
+    limit: int = Field(default=20, ge=1, le=MOST_HITS)
+
+
+class HitView(View):
+    kind: PassageKind
+    ref: str
+    """Where it is from: a path, an address, the id of an insight or a node."""
+    title: str
+    text: str
+    tainted: bool
+    """Nobody on the team vouches for these words."""
+    created_at: datetime
+
+
+@router.post("/agents/{agent}/research", status_code=201, responses=documented(404, 409))
+async def start_research(agent: str, body: NewResearch, api: TheApi, once: Once) -> NodeView:
+    """Have a question looked into in the background; the report comes to the inbox."""
+    known = await asyncio.to_thread(specialists, api.home)
+
+    def start(tx: Tx) -> NodeView:
+        asked = AGENTS.get(tx, agent)
+        hirer = Hirer(asked, ThreadId(""), known, api.check_model)
+        node = research.start(
+            tx, hirer, body.goal, searches=body.max_searches, pages=body.max_pages
+        )
+        return node_view(tx, node)
+
+    return await once(start, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.post("/teams/{team}/memory/search", responses=documented(404))
+async def search_memory(team: str, body: Sought, api: TheApi) -> list[HitView]:
+    """Whole sections of what a team has noted, learned, read and reported, the best first."""
+
+    def lead(tx: Tx) -> Agent:
+        return teams.members(tx, teams.find(tx, team).id)[0]
+
+    agent = await api.store.read(lead)
+    files = await asyncio.to_thread(_files, api, agent)
+    if await api.store.read(notes.is_stale, agent, files):  # somebody changed one by hand
+        await api.store.write(notes.index, agent, files)
+    found: list[Passage] = await api.store.read(
+        passages.find, body.query, team_id=agent.team_id, owner=agent.id, limit=body.limit
+    )
+    shown = HitView.model_fields
+    return [HitView(**{name: getattr(hit, name) for name in shown}) for hit in found]
+
+
+def _files(api: Api, agent: Agent) -> dict[str, str]:
+    folder = api.home.team(agent.team_id)
+    scope = Scope(role=agent.role, agent=agent.name, node=NodeId("none"), team=folder)
+    kept = Notes(scope)
+    return {kept.full(name): text for name, text in kept.files().items()}

@@ -1,0 +1,47 @@
+"""Research and search over HTTP."""
+
+from agiraph.testing import call, says
+from tests.api.serving import Served
+
+REPORT = "## Summary\n\nBeans come in bags of ten.\n\n## Sources\n\n1. A page\n"
+
+
+async def _team(served: Served) -> dict[str, str]:
+    _, team = await served.ask("POST", "/teams", {"goal": "Beans", "start": False})
+    return team
+
+
+async def test_research_ends_with_a_report_in_the_inbox(served: Served) -> None:
+    served.world.script("ada", says(call("publish", summary=REPORT)))
+    team = await _team(served)
+    path = f"/agents/{team['coordinator_id']}/research"
+    status, node = await served.ask("POST", path, {"goal": "How do beans come?", "max_pages": 1})
+    assert (status, node["title"]) == (201, "Research: How do beans come?")
+    await served.world.settle()
+    _, inbox = await served.ask("GET", "/inbox")
+    assert [item["message"]["kind"] for item in inbox["items"]] == ["report"]
+    status, found = await served.ask(
+        "POST", f"/teams/{team['id']}/memory/search", {"query": "bags of beans"}
+    )
+    assert (status, [hit["kind"] for hit in found]) == (200, ["report"])
+
+
+async def test_a_note_changed_by_hand_is_found(served: Served) -> None:
+    served.world.script("ada")
+    team = await _team(served)
+    notes = served.world.path / "teams" / team["id"] / "memory" / "knowledge"
+    notes.mkdir(parents=True)
+    (notes / "beans.md").write_text("# Beans\n\nThey are kept in the cellar.\n")
+    body = {"query": "cellar"}
+    _, found = await served.ask("POST", f"/teams/{team['id']}/memory/search", body)
+    assert [hit["ref"] for hit in found] == ["memory/knowledge/beans.md"]
+
+
+async def test_what_cannot_be_is_said(served: Served) -> None:
+    served.world.script("ada")
+    team = await _team(served)
+    path = f"/agents/{team['coordinator_id']}/research"
+    assert (await served.ask("POST", path, {"goal": " "}))[0] == 422
+    assert (await served.ask("POST", path, {"goal": "x", "max_pages": 1000}))[0] == 422
+    assert (await served.ask("POST", "/agents/nobody/research", {"goal": "x"}))[0] == 404
+    assert (await served.ask("POST", "/teams/none/memory/search", {"query": "x"}))[0] == 404
