@@ -23,7 +23,7 @@ async def test_research_ends_with_a_report_in_the_inbox(served: Served) -> None:
     status, found = await served.ask(
         "POST", f"/teams/{team['id']}/memory/search", {"query": "bags of beans"}
     )
-    assert (status, [hit["kind"] for hit in found]) == (200, ["report"])
+    assert (status, {hit["kind"] for hit in found}) == (200, {"report"})
 
 
 async def test_a_note_changed_by_hand_is_found(served: Served) -> None:
