@@ -44,10 +44,13 @@ class _Mouth:
 async def measure() -> dict[str, Any]:
     sent: dict[str, float] = {}
     first: dict[str, float] = {}
+    everyone = asyncio.Event()
 
     def heard(ctx: RunContext, words: str) -> None:
         if ctx.node.lane == "reply":
             first.setdefault(ctx.agent.id, time.perf_counter())
+            if len(first) == MESSAGES:
+                everyone.set()
 
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     with Stub(CALLS, delay=SECONDS) as stub:
@@ -73,7 +76,6 @@ async def measure() -> dict[str, Any]:
                 await world.chat(agent, "Are you there?")
                 acknowledged.append(time.perf_counter() - began)
                 await asyncio.sleep(0.01)
-            while len(first) < MESSAGES:
-                await asyncio.sleep(0.01)
+            await everyone.wait()
     words = [first[agent] - sent[agent] for agent in first]
     return {"acknowledged": sorted(acknowledged), "words": sorted(words), "model": SECONDS}

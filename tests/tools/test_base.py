@@ -131,7 +131,8 @@ def agent(role: str, *tools: str) -> Agent:
 COMMON = [
     "ask_human", "assign_task", "bash", "cancel_work_node", "check_board", "check_messages",
     "checkpoint",
-    "cancel_trigger", "create_work_node", "edit_file", "job_status", "knowledge_search", "list_files",
+    "cancel_trigger", "create_work_node", "edit_file", "job_status", "knowledge_search",
+    "list_files",
     "list_triggers", "memory_read", "memory_search", "memory_write", "read_file", "read_ref",
     "research_start", "schedule", "send_message", "task_output", "web_fetch", "web_search",
     "write_file",
