@@ -74,8 +74,9 @@ class Watcher:
                     await self._follow(line, heads)
             except ConnectionClosed as error:
                 code = error.rcvd.code if error.rcvd else 0
-                self.tally.closed += code == TOO_SLOW
-                if code not in (TOO_SLOW, 0):
+                # A line that is full holds no word of farewell either.
+                self.tally.closed += code == TOO_SLOW or (code == 0 and self.stalls is not None)
+                if code != TOO_SLOW and not (code == 0 and self.stalls is not None):
                     self.tally.errors.append(f"a line was closed with {code}")
 
     def _line(self) -> connect:

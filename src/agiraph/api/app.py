@@ -74,11 +74,12 @@ def _described(app: FastAPI) -> dict[str, Any]:
 
 
 def _methods(path: str) -> list[str]:
-    """What may be done at a path, by any router; a path of its own goes before a pattern."""
+    """What may be done at a path, by any router; of several patterns the plainest counts."""
     own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
-    at = path.removeprefix("/api")
-    found = [r for r in own if r.path == at] or [r for r in own if r.path_regex.match(at)]
-    return sorted({method for route in found for method in route.methods or ()})
+    found = [r for r in own if r.path_regex.match(path.removeprefix("/api"))]
+    plainest = min((len(r.param_convertors) for r in found), default=0)
+    fitting = [r for r in found if len(r.param_convertors) == plainest]
+    return sorted({method for route in fitting for method in route.methods or ()})
 
 
 def _operation_id(route: APIRoute) -> str:
