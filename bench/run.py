@@ -127,7 +127,9 @@ def _chat() -> None:
     p50, p99 = soon[len(soon) // 2] * 1000, soon[int(len(soon) * 0.99) - 1] * 1000
     said = words[len(words) // 2] * 1000
     _goal("acknowledged, p50 / p99", f"{p50:.0f} / {p99:.0f} ms", "≤ 100 ms", p99 <= 100)
-    print(f"  {'first words of the answer, p50, of which its model takes 200':<62} {said:>11.0f} ms")
+    print(
+        f"  {'first words of the answer, p50, of which its model takes 200':<62} {said:>11.0f} ms"
+    )
 
 
 def _idle() -> None:
