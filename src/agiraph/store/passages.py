@@ -143,6 +143,26 @@ def find(
     return sorted(found, key=lambda passage: -_share(passage, terms))[:limit]
 
 
+def visible(
+    tx: Tx,
+    *,
+    team_id: TeamId,
+    owner: Owner,
+    kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
+    limit: int = 3000,
+) -> list[Passage]:
+    """What this owner may see, the newest first; for a search that goes by more than words."""
+    named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
+    marks = ", ".join(f":{name}" for name in named)
+    where = (
+        f"team_id = :team_id and owner in (:owner, :everyone) and kind in ({marks})"
+        " order by created_at desc, id limit :limit"
+    )
+    return PASSAGES.select(
+        tx, where, team_id=team_id, owner=owner, everyone=EVERYONE, limit=limit, **named
+    )
+
+
 def fingerprint(title: str, text: str) -> str:
     return hashlib.sha256(f"{title}\n{text}".encode(errors="surrogatepass")).hexdigest()
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.passages import Passage, sought
+from agiraph.domain.passages import Passage, PassageKind, sought
 from agiraph.home.notes import Notes
+from agiraph.providers.meanings import meanings
 from agiraph.services import knowledge, notes, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages, passages
@@ -131,14 +132,7 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
     if sum(len(text.encode(errors="replace")) for text in files.values()) < SMALL:
         shown = [f"**{path}**\n{text.strip()}" for path, text in sorted(files.items())]
         return Done("All your notes, since they are few:\n\n" + "\n\n---\n\n".join(shown))
-    found = await ctx.store.read(
-        passages.find,
-        query,
-        team_id=ctx.team.id,
-        owner=ctx.agent.id,
-        kinds=("note",),
-        limit=MOST_HITS,
-    )
+    found = await _found(ctx, query, ("note",))
     if not found:
         names = "\n".join(f"- {path}" for path in sorted(files))[:PAGE]
         return Done(f"No note holds any of these words. This is what there is:\n\n{names}")
@@ -158,14 +152,26 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     if not sought(query):
         raise Refused("There is no word in that query; name what you look for in a few words.")
     await refreshed(ctx)
-    found = await ctx.store.read(
-        passages.find, query, team_id=ctx.team.id, owner=ctx.agent.id, limit=MOST_HITS
-    )
+    found = await _found(ctx, query, ("note", "page", "insight", "report"))
     if not found:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
     shown = [_hit(number, hit) for number, hit in enumerate(found, start=1)]
     strange = next((hit for hit in found if hit.tainted), None)
     return Done(_within(shown), tainted_by=None if strange is None else _origin(strange))
+
+
+async def _found(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
+    """What holds the words; then, where meanings are installed, what says alike in others."""
+    scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
+    found = await ctx.store.read(passages.find, query, **scope, limit=MOST_HITS)
+    model = await asyncio.to_thread(meanings)
+    if model is None or len(found) >= MOST_HITS:
+        return found
+    known = {hit.id for hit in found}
+    others = {p.id: p for p in await ctx.store.read(passages.visible, **scope) if p.id not in known}
+    texts = [(p.id, f"{p.title}\n{p.text}") for p in others.values()]
+    near = await asyncio.to_thread(model.nearest, query, texts, limit=MOST_HITS - len(found))
+    return found + [others[number] for number in near]
 
 
 def _origin(hit: Passage) -> str:
