@@ -29,12 +29,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long runs to `make faults`."""
+    """Leave the long runs to `make faults`; begin with what takes longest."""
     if config.getoption("--long"):
         return
-    long = [item for item in items if item.get_closest_marker("long")]
+    long = {item for item in items if item.get_closest_marker("long")}
     config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
+    # Whoever is left with a sweep at the end lets the other processes wait.
+    items[:] = sorted(
+        (item for item in items if item not in long),
+        key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
+    )
 
 
 class SweepLog:

@@ -1,6 +1,6 @@
 """Alone: a sweep in a program of its own, small enough to be forked thousands of times.
 
-As a program: `alone.py SCENARIO MUTANT SKIP`, where the last two may be empty; it says a report.
+As a program: `alone.py SCENARIO MUTANT EVERY`, where the mutant may be empty; it says a report.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ def unharmed() -> None:
     """The code as it is."""
 
 
-def swept(name: str, *, mutant: str = "", skip: str = "") -> Report:
-    """Kill at the points of a scenario; or, with a planted bug, until it is caught."""
-    command = [sys.executable, "-m", "tests.faults.alone", name, mutant, skip]
+def swept(name: str, *, mutant: str = "", every: int = 1) -> Report:
+    """Kill at every so many points of a scenario; with a planted bug, until it is caught."""
+    command = [sys.executable, "-m", "tests.faults.alone", name, mutant, str(every)]
     place = {"cwd": Path(__file__).parents[2], "start_new_session": True}
     with subprocess.Popen(command, stdout=subprocess.PIPE, **place) as running:
         try:
@@ -49,14 +49,14 @@ def swept(name: str, *, mutant: str = "", skip: str = "") -> Report:
 
 
 def main() -> None:
-    name, mutant, skip = sys.argv[1:]
+    name, mutant, every = sys.argv[1:]
     specialists()  # what every life would read first is there before they are forked
     if mutant:
         planted = mutants.ALL[mutant]
         sweep = Sweep(scenario_of(name, planted.arm))
         report = sweep.run(until_caught=True, first=planted.first)
     else:
-        report = Sweep(scenario_of(name, unharmed)).run(skip=skip)
+        report = Sweep(scenario_of(name, unharmed)).run(every=int(every))
     sys.stdout.buffer.write(orjson.dumps(asdict(report)))
 
 

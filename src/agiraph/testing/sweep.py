@@ -87,10 +87,8 @@ class Sweep:
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def run(
-        self, *, until_caught: bool = False, first: str = "", skip: str = "", every: int = 1
-    ) -> Report:
-        """Kill at every point, or every so many, but not where names begin with `skip`.
+    def run(self, *, until_caught: bool = False, first: str = "", every: int = 1) -> Report:
+        """Kill at every point, or every so many; shared among the cores.
 
         Until caught: in mixed order, those that begin with `first` before the others, and no
         further than the first violation.
@@ -98,9 +96,7 @@ class Sweep:
         started = time.monotonic()
         total = self.count()
         if not self.report.violations:
-            named = list(enumerate(self.report.points, start=1))
-            chosen = [(k, name) for k, name in named if not (skip and name.startswith(skip))]
-            chosen = chosen[::every]
+            chosen = list(enumerate(self.report.points, start=1))[::every]
             if until_caught:
                 random.Random(total).shuffle(chosen)
                 chosen.sort(key=lambda point: not point[1].startswith(first))
