@@ -41,26 +41,27 @@ def marked(mark: str) -> list[str]:
 
 async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_path: Path) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
-    pipe = tmp_path / "begun"
-    os.mkfifo(pipe)
+    goals = ["Sleep 0", "Sleep 1"]
+    # A pipe each: what two have written into one may be read at once.
+    pipes = {goal: tmp_path / goal.replace(" ", "-") for goal in goals}
+    for pipe in pipes.values():
+        os.mkfifo(pipe)
     # Children of their own session that nobody waits for, who ignore being asked to end.
     child = f"trap '' TERM HUP INT; exec -a {mark} sleep 600"
-    command = (
-        f'setsid bash -c "{child}" & (setsid bash -c "{child}" &) ; '
-        f"echo begun > {pipe}; exec -a {mark} sleep 600"
-    )
+    begin = f'setsid bash -c "{child}" & (setsid bash -c "{child}" &) ; '
 
     def script(seen: Seen) -> Says:
         if any(message.role == "tool" for message in seen.messages):
             return says(call("finish", summary="It ended."))
+        pipe = next(pipes[goal] for goal in goals if goal in seen.messages[0].text)
+        command = f"{begin}echo begun > {pipe}; exec -a {mark} sleep 600"
         return says(call("bash", command=command, timeout=900))
 
     async with ModelServer(script) as server, up(on(agiraph, server)) as running:
-        goals = [f"Sleep {number}" for number in range(2)]
         made = [
             await running.ask("POST", "/teams", {"goal": goal, "learns": False}) for goal in goals
         ]
-        for _ in goals:
+        for pipe in pipes.values():
             await asyncio.to_thread(pipe.read_text)
         agiraph.environment["AGIRAPH_PORT"] = running.origin.rpartition(":")[2]
         stopped = await agiraph("stop", "--all")
