@@ -458,7 +458,7 @@ ON_DISK = {
     "agiraph.toml": 'echo "model = \\"evil/model\\"" >> {home}/agiraph.toml',
     "an agent's definition": "mkdir -p {home}/agents; echo evil > {home}/agents/evil.md",
     "the database": "echo evil >> {home}/agiraph.db",
-    "the shell's start-up file": "echo evil >> ~/.bashrc; echo evil >> /root/.bashrc",
+    "the shell's start-up file": "echo evil >> ~/.bashrc; echo evil >> ~root/.bashrc",
 }
 
 
