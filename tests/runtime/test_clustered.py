@@ -96,7 +96,8 @@ async def test_the_work_of_a_killed_process_goes_on_in_another(cluster: Cluster)
 async def test_a_process_that_hung_is_fenced_and_does_not_take_its_work_back(
     cluster: Cluster,
 ) -> None:
-    first = await cluster.worker("--hold")
+    # Patient: on a busy machine it would take the second for dead, with every right.
+    first = await cluster.worker("--hold", "--patient")
     founded = await cluster.found(notes=2)
     await first.says("asked 0")
     first.go_on()

@@ -1,9 +1,9 @@
 """Worker: a runtime in a process of its own, told what to do and telling what it does by lines.
 
-As a program: `worker.py HOME URL LEDGER [--hold | --slow]`. It says `ready`, then `asked STEP`
-before each reply (with --hold it then waits to be told to go on), `ended NODE`, `idle` whenever
-nothing runs any more, and what its log says. It ends when its input does. Every question to the
-model is in the ledger.
+As a program: `worker.py HOME URL LEDGER [--hold | --slow] [--patient]`. It says `ready`, then
+`asked STEP` before each reply (with --hold it then waits to be told to go on), `ended NODE`,
+`idle` whenever nothing runs any more, and what its log says. With --patient it takes nobody for
+dead who is only slow. It ends when its input does. Every question to the model is in the ledger.
 """
 
 import asyncio
@@ -14,11 +14,13 @@ import random
 import signal
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.runtime import clustered
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
@@ -82,6 +84,8 @@ class Talkative:
 
 
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
+    if "--patient" in flags:
+        clustered.HEARTBEAT = timedelta(minutes=2)
     orders = Orders()
     listening = asyncio.create_task(orders.listen())
     world = World(home, database_url=url, clock=SystemClock())
