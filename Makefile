@@ -30,11 +30,14 @@ up: setup ## Start everything: API, web UI and background work; prints a link to
 run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
 	@$(BIN)/agiraph run "$(GOAL)"
 
-test: setup check postgres ## All tests, on SQLite and PostgreSQL, with the crash sweep
+test: setup check postgres chromium ## All tests, on SQLite and PostgreSQL, with the crash sweep
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 postgres:
 	@sh tests/install-postgres
+
+chromium:
+	@sh tests/install-chromium
 
 check: setup ## Format, lint, types, import layers
 	@$(BIN)/ruff format --check --quiet src tests bench

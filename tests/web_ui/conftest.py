@@ -1,0 +1,28 @@
+"""What tests of the web UI share: one browser per process, one server and context per test."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from tests.cli.shell import Shell
+from tests.conftest import _free_port
+from tests.web_ui.browsing import Visit, launch, visiting
+
+# A browser belongs to the event loop it was started on, so all its tests run on the session's:
+# their modules say `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        opened = await launch(playwright)
+        yield opened
+        await opened.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, tmp_path: Path) -> AsyncIterator[Visit]:
+    async with visiting(browser, Shell(tmp_path / "home"), _free_port()) as opened:
+        yield opened
