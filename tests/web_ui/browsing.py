@@ -30,7 +30,7 @@ PHONE: dict[str, Any] = {
     "has_touch": True,
     "is_mobile": True,
 }
-DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB"}
 DEADLINE_MS = 15_000
 """For what a page shows at last; nothing is expected to take this long."""
 
@@ -156,7 +156,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncIterator[V
             headers = {"Authorization": f"Bearer {TOKEN}"}
             http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
             up = Up(process, http)
-            context = await browser.new_context(**{**DESKTOP, "locale": "en-GB", **options})
+            context = await browser.new_context(**DESKTOP | options)
             stack.push_async_callback(context.close)
             page = await context.new_page()
             page.set_default_timeout(DEADLINE_MS)
