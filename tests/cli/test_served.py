@@ -47,7 +47,6 @@ async def read(agiraph: Shell, *words: str):
     return orjson.loads(ended.out)
 
 
-@pytest.mark.long  # what comes first, the question or the prompt, is not settled yet
 async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
     async with up(agiraph):
         await agiraph("new", "Paint it", "--name", "paint")

@@ -36,6 +36,7 @@ class Prompt:
     def __enter__(self) -> Self:
         if self.is_terminal:
             self._before = termios.tcgetattr(sys.stdin.fileno())
+            _keep_keys(self._before)
             self._edit()
         loop = asyncio.get_running_loop()
 
@@ -124,6 +125,18 @@ class Prompt:
         if self._is_midline:
             self._is_midline = False
             self.console.print()
+
+
+def _keep_keys(now: list[Any]) -> None:
+    """Let keys wait for the next prompt as they were pressed.
+
+    Between two lines a terminal gathers lines itself, and makes of Ctrl-D an end of file, which is
+    nothing at all once line editing takes over: whoever pressed it then would wait in vain.
+    """
+    shown = now[3] & ~termios.ICANON & ~termios.ECHOCTL  # Enter as a new line, not as ^J
+    changed = [*now[:3], shown, *now[4:6], list(now[6])]
+    changed[6][termios.VMIN], changed[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, changed)
 
 
 def _typed_so_far() -> str:
