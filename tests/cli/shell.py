@@ -1,8 +1,10 @@
 """Shell: the command line as people use it, in processes and homes of its own."""
 
 import asyncio
+import codecs
 import os
 import pty
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,6 +13,7 @@ from pathlib import Path
 
 PROGRAM = Path(sys.executable).with_name("agiraph")
 PASSED_ON = ("PATH", "LANG", "PYTHONPATH", "TMPDIR")
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,21 @@ class Process:
     terminal: int | None = None
     seen: str = ""
     _read: asyncio.StreamReader = field(default_factory=asyncio.StreamReader)
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
+    )
+    """Of what is read, whose pieces may end in the middle of a character."""
 
-    async def says(self, words: str) -> None:
-        """Wait until these words were printed."""
-        while words not in self.seen:
+    def has_said(self, words: str) -> int:
+        """How often these words were printed so far, in whatever colours."""
+        return _STYLE.sub("", self.seen).count(words)
+
+    async def says(self, words: str, *, times: int = 1) -> None:
+        """Wait until these words were printed, as often as this in all."""
+        while self.has_said(words) < times:
             more = await self._read.read(4096)
-            assert more, f"{words!r} is not in:\n{self.seen}"
-            self.seen += more.decode(errors="replace")
+            assert more, f"{words!r} is not there {times} times in:\n{self.seen}"
+            self.seen += self._decoder.decode(more)
 
     def types(self, line: bytes) -> None:
         assert self.terminal is not None
@@ -45,7 +56,7 @@ class Process:
 
     async def ends(self) -> Ended:
         while more := await self._read.read(4096):
-            self.seen += more.decode(errors="replace")
+            self.seen += self._decoder.decode(more)
         return Ended(await self.process.wait(), self.seen)
 
 

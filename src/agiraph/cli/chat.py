@@ -69,15 +69,17 @@ class Chat:
         self._put_off: set[str] = set()
         self._streamed = ""
         """What has been shown of the reply that is being written."""
+        self._heard = 0
+        """The number of the newest event that was shown."""
         self._changed = asyncio.Event()
         self._interrupted = asyncio.Event()
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted.set)
-        head = (await self._client.team(self._team)).head
+        self._heard = (await self._client.team(self._team)).head
         await self._greet()
         tasks = [
-            asyncio.create_task(self._hear(head)),
+            asyncio.create_task(self._hear()),
             asyncio.create_task(self._converse()),
         ]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +143,8 @@ class Chat:
         if self._agent.kind != "llm":
             self._prompt.print(f"[dim]{shown(self._agent.name)} hears this at its next step.[/]")
             return
-        await self._until(lambda: find_reply(self._client, message))
+        if await self._until(lambda: find_reply(self._client, message)):
+            await self._catch_up()
         await self._mark_read()
         if not self._prompt.is_terminal:
             await self._rest()
@@ -153,18 +156,30 @@ class Chat:
             agent = await self._client.agent(self._agent.id)
             return self._question() is not None or agent.status in _AT_REST
 
-        await self._until(rests)
+        if await self._until(rests):
+            await self._catch_up()
 
-    async def _until(self, look: Callable[[], Awaitable[Any]]) -> None:
-        """Look whenever something has happened, until there is what is waited for."""
+    async def _catch_up(self) -> None:
+        """Show all that has happened by now, before the person goes on: it may still be on its way
+        here, however surely it has happened."""
+        head = (await self._client.team(self._team)).head
+
+        async def is_shown() -> bool:
+            return self._heard >= head
+
+        await self._until(is_shown)
+
+    async def _until(self, look: Callable[[], Awaitable[Any]]) -> bool:
+        """Look whenever something has happened, until there is what is waited for; False after
+        Ctrl-C."""
         while True:
             self._changed.clear()
             if await look():
-                return
+                return True
             if await self._or_interrupted(self._changed.wait()) is None:
                 self._interrupted.clear()
                 self._prompt.print("[dim]It goes on; what comes of it will show up here.[/]")
-                return
+                return False
 
     async def _or_interrupted(self, awaited: Awaitable[Any]) -> Any:
         """What is awaited, or None after Ctrl-C."""
@@ -210,18 +225,25 @@ class Chat:
 
     # What the person hears
 
-    async def _hear(self, head: int) -> None:
-        async with contextlib.aclosing(self._client.watch(self._team, head)) as frames:
+    async def _hear(self) -> None:
+        async with contextlib.aclosing(self._client.watch(self._team, self._heard)) as frames:
             async for frame in frames:
                 match frame:
                     case Words() if frame.lane == "reply" and frame.agent_id == self._agent.id:
                         self._stream(frame)
                     case Event():
                         await self._happened(frame)
+                        self._shown_up_to(frame.seq)
                     case Lost():
                         self._prompt.print("[yellow]…[/] the line broke; waiting for the server")
-                    case Words() | Resync():
+                    case Resync():
+                        self._shown_up_to(frame.head)
+                    case Words():
                         pass
+
+    def _shown_up_to(self, seq: int) -> None:
+        self._heard = seq
+        self._changed.set()
 
     def _stream(self, words: Words) -> None:
         if self._prompt.is_typing:
@@ -248,7 +270,6 @@ class Chat:
                 self._questions.pop(data["message_id"], None)
             case _:
                 pass
-        self._changed.set()
 
     def _said(self, text: str) -> None:
         """A whole message; what was streamed of it is not shown again."""
