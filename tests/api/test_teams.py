@@ -15,6 +15,27 @@ async def test_a_team_is_founded_worked_and_read_back(served: Served) -> None:
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
+async def test_the_head_of_a_team_is_that_of_what_was_just_done(served: Served) -> None:
+    served.world.script("ada")
+    body = {"goal": "Count the beans", "start": False}
+
+    async def heads(method: str, path: str, body: object = None, **headers: str) -> tuple[int, int]:
+        """As the answer says, and as it is."""
+        status, team = await served.ask(method, path, body, **headers)
+        assert status < 300, team
+        _, events = await served.ask("GET", f"/teams/{team['id']}/events")
+        return team["head"], events[-1]["seq"]
+
+    said, is_ = await heads("POST", "/teams", body, Idempotency_Key="once")
+    assert (said, said > 0) == (is_, True)
+    assert (said, said) == await heads("POST", "/teams", body, Idempotency_Key="once")
+    _, [team] = await served.ask("GET", "/teams")
+    assert team["head"] == said
+    for verb in ("pause", "resume", "stop"):
+        before, (said, is_) = said, await heads("POST", f"/teams/{team['id']}/{verb}")
+        assert (said, said > before) == (is_, True), verb
+
+
 async def test_a_request_sent_again_with_its_key_founds_nothing_twice(served: Served) -> None:
     served.world.script("ada")
     body = {"goal": "Count", "start": False}

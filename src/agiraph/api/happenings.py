@@ -195,6 +195,15 @@ class TriggerMade(Data):
     due_at: str | None
 
 
+class TriggerChanged(Data):
+    """It fires at other times, does something else, rests or goes on."""
+
+    trigger_id: str
+    agent_id: str
+    status: TriggerStatus
+    due_at: str | None
+
+
 class TriggerFired(Data):
     trigger_id: str
     agent_id: str
@@ -320,6 +329,7 @@ DATA: dict[EventType, type[Data]] = {
     "model.failed": Failure,
     "call.lost": InThread,
     "trigger.created": TriggerMade,
+    "trigger.changed": TriggerChanged,
     "trigger.fired": TriggerFired,
     "trigger.skipped": TriggerSkipped,
     "trigger.ended": TriggerEnded,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import HUMAN
-from agiraph.domain.messages import Decision, Message, MessageKind
+from agiraph.domain.messages import Decision, Message, MessageKind, Rating
 from agiraph.domain.people import AgentKind, Mode, Team, TeamStatus
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason, WorkNode
@@ -63,7 +63,8 @@ def team_view(tx: Tx, team: Team) -> TeamView:
         open_questions=len(messages.open_questions(tx, team.id)),
         unread=messages.unread_from(tx, team.id),
         usd=sum(row.usd for row in spend.of_team(tx, team.id)),
-        head=events.head(tx, team.id),
+        # With what is being changed just now, which is numbered when this commits.
+        head=events.head(tx, team.id) + tx.emitted(team.id),
     )
 
 
@@ -258,6 +259,8 @@ class MessageView(View):
     """When its recipient heard it: an agent at a step of its work, the person by reading."""
     answered_at: datetime | None
     decision: Decision | None
+    rating: Rating | None
+    """What the person thought of a briefing."""
 
 
 def message_view(tx: Tx, message: Message) -> MessageView:
@@ -283,6 +286,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         seen_at=message.seen_at,
         answered_at=message.answered_at,
         decision=message.decision,
+        rating=message.rating,
     )
 
 

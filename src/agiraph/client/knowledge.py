@@ -51,9 +51,13 @@ class KnowledgeCalls(Connection):
     async def remove_insight(self, agent: str, insight: str) -> None:
         await self.ask("DELETE", path_of("agents", agent, "insights", insight))
 
-    async def changes(self, agent: str, *, limit: int = 100) -> list[Change]:
-        """How what an agent knows came about."""
-        return await self.get(list[Change], path_of("agents", agent, "changes"), limit=limit)
+    async def changes(
+        self, agent: str, *, after: str = "", before: str = "", limit: int = 100
+    ) -> list[Change]:
+        """How what an agent knows came about, oldest first: the newest page, or one next to an
+        id."""
+        path = path_of("agents", agent, "changes")
+        return await self.get(list[Change], path, after=after, before=before, limit=limit)
 
     async def undo_change(self, change: str) -> Change:
         return await self.post(Change, path_of("changes", change, "undo"))

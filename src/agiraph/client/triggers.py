@@ -33,10 +33,20 @@ class TriggerCalls(Connection):
         return await self.make(MadeTrigger, path_of("teams", team, "triggers"), body)
 
     async def change_trigger(
-        self, team: str, trigger: str, status: Literal["active", "paused"]
+        self,
+        team: str,
+        trigger: str,
+        status: Literal["active", "paused"] | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        action: ActionType | None = None,
+        payload: Mapping[str, Any] | None = None,
     ) -> TriggerView:
+        """Pause a trigger or let it go on; let it fire at other times, or do something else."""
+        parts = {"status": status, "config": config, "action": action, "payload": payload}
+        body = {name: part for name, part in parts.items() if part is not None}
         path = path_of("teams", team, "triggers", trigger)
-        return self.read(TriggerView, await self.ask("PATCH", path, body={"status": status}))
+        return self.read(TriggerView, await self.ask("PATCH", path, body=body))
 
     async def cancel_trigger(self, team: str, trigger: str) -> None:
         await self.ask("DELETE", path_of("teams", team, "triggers", trigger))

@@ -41,6 +41,7 @@ EventType = Literal[
     "model.failed",
     "call.lost",
     "trigger.created",
+    "trigger.changed",
     "trigger.fired",
     "trigger.skipped",
     "trigger.ended",

@@ -16,7 +16,7 @@ from agiraph.services.firing import TIMER
 from agiraph.services.mail import TEXT_LIMIT
 from agiraph.services.timing import Form
 from agiraph.store import events, nodes, teams, triggers
-from agiraph.store.teams import TEAMS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
@@ -55,12 +55,9 @@ def create(
     generation = 0
     if made_by == agent_id:
         generation = _check_limits(tx, agent, form, made_in)
-    kept = {k: v for k, v in config.items() if k != "secret"}
     secret = None
     if isinstance(form, timing.Webhook):
         secret = form.secret or secrets.token_urlsafe(24)
-    if isinstance(form, timing.OnEvent):
-        kept["filter"] = _resolved(tx, team.id, form.filter)
     trigger = Trigger(
         id=TriggerId(new_id("trig")),
         team_id=team.id,
@@ -68,17 +65,12 @@ def create(
         type=type,  # pyright: ignore[reportArgumentType]
         action=action,
         created_at=tx.now,
-        config=kept,
         payload=_checked(tx, agent, action, payload or {}),
-        zone=form.zone,
-        misfire=form.misfire,
-        overlap=form.overlap or ("queue" if form.misfire == "all" else "skip"),
+        **_configured(tx, team.id, form, config),
         due_at=_first(tx, agent, form),
         made_by=made_by,
         payer_id=_payer(made_in),
         generation=generation,
-        max_fires=form.max_fires,
-        until=None if form.until is None else timing.moment(form.until, form.zone),
         cursor=events.head(tx, team.id),
         secret=None if secret is None else hash_of(secret),
         promised_to=promised_to,
@@ -98,6 +90,21 @@ def create(
         due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
     )
     return Made(trigger, secret)
+
+
+def _configured(tx: Tx, team_id: TeamId, form: Form, config: dict[str, Any]) -> dict[str, Any]:
+    """What a trigger keeps of its configuration."""
+    kept = {k: v for k, v in config.items() if k != "secret"}
+    if isinstance(form, timing.OnEvent):
+        kept["filter"] = _resolved(tx, team_id, form.filter)
+    return {
+        "config": kept,
+        "zone": form.zone,
+        "misfire": form.misfire,
+        "overlap": form.overlap or ("queue" if form.misfire == "all" else "skip"),
+        "max_fires": form.max_fires,
+        "until": None if form.until is None else timing.moment(form.until, form.zone),
+    }
 
 
 def _first(tx: Tx, agent: Agent, form: Form) -> datetime | None:
@@ -209,6 +216,61 @@ def cancel(tx: Tx, trigger_id: TriggerId) -> Trigger:
     return TRIGGERS.get(tx, trigger_id)
 
 
+def change(
+    tx: Tx,
+    trigger_id: TriggerId,
+    *,
+    config: dict[str, Any] | None = None,
+    action: ActionType | None = None,
+    payload: dict[str, Any] | None = None,
+) -> Trigger:
+    """Let a trigger fire at other times, or do something else; its type stays.
+
+    A new configuration counts from now on: slots of the old one that nobody handled are gone.
+    """
+    trigger = _lock(tx, trigger_id)
+    if trigger.status not in ("active", "paused"):
+        raise Refused(f"{trigger_id} is {trigger.status}; make a new one instead.")
+    agent = AGENTS.get(tx, trigger.agent_id)
+    if config is not None:
+        _reconfigure(tx, trigger, agent, config)
+    if action is not None or payload is not None:
+        does = action or trigger.action
+        words = _checked(tx, agent, does, trigger.payload if payload is None else payload)
+        # Whoever writes the task anew vouches for it.
+        tainted_by = trigger.tainted_by if payload is None else None
+        TRIGGERS.update(tx, trigger_id, action=does, payload=words, tainted_by=tainted_by)
+    return _changed(tx, trigger_id)
+
+
+def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any]) -> None:
+    form = timing.read(trigger.type, config)
+    if form.max_fires is not None and trigger.fired >= form.max_fires:
+        raise Refused(f"It has fired {trigger.fired} times; 'max_fires' must be more than that.")
+    fields = _configured(tx, trigger.team_id, form, config)
+    if isinstance(form, timing.Webhook) and form.secret is not None:
+        fields["secret"] = hash_of(form.secret)
+    fields |= {"quiet": 0, "watched": {}, "cursor": events.head(tx, trigger.team_id)}
+    due = _first(tx, agent, form)
+    triggers.drop_errands(tx, trigger.id)
+    firing.arm(tx, trigger, due, **fields)
+    if trigger.status == "paused":
+        triggers.drop_timer(tx, TIMER + trigger.id)
+
+
+def _changed(tx: Tx, trigger_id: TriggerId) -> Trigger:
+    trigger = TRIGGERS.get(tx, trigger_id)
+    tx.emit(
+        trigger.team_id,
+        "trigger.changed",
+        trigger_id=trigger.id,
+        agent_id=trigger.agent_id,
+        status=trigger.status,
+        due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
+    )
+    return trigger
+
+
 def pause(tx: Tx, trigger_id: TriggerId) -> Trigger:
     """Let a trigger rest. Slots that pass meanwhile are missed, and treated as its policy says."""
     trigger = _lock(tx, trigger_id)
@@ -217,7 +279,7 @@ def pause(tx: Tx, trigger_id: TriggerId) -> Trigger:
     TRIGGERS.update(tx, trigger_id, status="paused")
     triggers.drop_timer(tx, TIMER + trigger_id)
     triggers.drop_errands(tx, trigger_id)
-    return TRIGGERS.get(tx, trigger_id)
+    return _changed(tx, trigger_id)
 
 
 def resume(tx: Tx, trigger_id: TriggerId) -> Trigger:
@@ -226,7 +288,7 @@ def resume(tx: Tx, trigger_id: TriggerId) -> Trigger:
         raise Refused(f"{trigger_id} is {trigger.status}; only a paused one can be resumed.")
     TRIGGERS.update(tx, trigger_id, status="active")
     _go_on(tx, replace(trigger, status="active"))
-    return TRIGGERS.get(tx, trigger_id)
+    return _changed(tx, trigger_id)
 
 
 def _lock(tx: Tx, trigger_id: TriggerId) -> Trigger:

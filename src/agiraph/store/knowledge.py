@@ -77,6 +77,14 @@ def changes(tx: Tx, agent_id: AgentId, *, after: str = "", limit: int = 100) -> 
     return CHANGES.select(tx, where, agent_id=agent_id, after=after, limit=limit)
 
 
+def lately(tx: Tx, agent_id: AgentId, *, before: str = "", limit: int = 100) -> list[Change]:
+    """The newest changes, or those before an id; oldest first."""
+    only = " and id < :before" if before else ""
+    where = f"agent_id = :agent_id{only} order by id desc limit :limit"
+    named = {"before": before} if before else {}
+    return CHANGES.select(tx, where, agent_id=agent_id, limit=limit, **named)[::-1]
+
+
 def last_maintained(tx: Tx, team_id: TeamId) -> datetime | None:
     where = "team_id = :team_id and verb = 'maintained' order by id desc limit 1"
     found = CHANGES.select(tx, where, team_id=team_id)

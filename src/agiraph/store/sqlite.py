@@ -122,6 +122,9 @@ class SqliteTx:
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
         self._emitted.setdefault(team_id, []).append((type, data))
 
+    def emitted(self, team_id: TeamId) -> int:
+        return len(self._emitted.get(team_id, ()))
+
     def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
         self.aftermath.wakes.append(Queue(agent_id, lane))
 

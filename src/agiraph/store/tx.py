@@ -40,6 +40,10 @@ class Tx(Protocol):
         """Say what this transaction changes; numbered last, committed with it."""
         ...
 
+    def emitted(self, team_id: TeamId) -> int:
+        """How many events of a team this transaction has said and not numbered yet."""
+        ...
+
     def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
         """Somebody should look at this queue once this is committed."""
         ...

@@ -6,9 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.deps import After, Limit, Once, TheApi
 from agiraph.api.problems import documented
 from agiraph.api.views import View
+from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, AgentId
 from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
 from agiraph.domain.people import Agent
@@ -135,11 +136,27 @@ async def remove_insight(agent: str, insight: str, api: TheApi) -> Response:
 
 
 @router.get("/agents/{agent}/changes", responses=documented(404))
-async def list_changes(agent: str, api: TheApi, limit: Limit = 100) -> list[Change]:
-    """How what an agent knows came about, oldest first."""
-    return await api.store.read(
-        lambda tx: rows.changes(tx, AgentId(_agent(tx, agent).id), limit=limit)
-    )
+async def list_changes(
+    agent: str,
+    api: TheApi,
+    after: After = "",
+    before: Annotated[
+        str, Query(description="The first id of the page after.", max_length=200)
+    ] = "",
+    limit: Limit = 100,
+) -> list[Change]:
+    """How what an agent knows came about, oldest first: the newest page; the one before an id; or
+    what came after one."""
+    if after and before:
+        raise Refused("Say `after` or `before`: a page has one neighbour that you know.")
+
+    def look(tx: Tx) -> list[Change]:
+        found = _agent(tx, agent).id
+        if after:
+            return rows.changes(tx, found, after=after, limit=limit)
+        return rows.lately(tx, found, before=before, limit=limit)
+
+    return await api.store.read(look)
 
 
 @router.post("/changes/{change}/undo", responses=documented(404, 409))

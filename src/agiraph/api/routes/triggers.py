@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import Limit, Once, TheApi
 from agiraph.api.problems import documented
@@ -50,11 +50,26 @@ class NewTrigger(BaseModel):
 
 
 class TriggerChange(BaseModel):
+    """What is named is replaced as a whole; the rest stays. The type of a trigger stays, too."""
+
     model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"status": "paused"}}
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"config": {"cron": "0 8 * * MON", "zone": "Europe/Berlin"}}},
     )
 
-    status: Literal["active", "paused"]
+    status: Literal["active", "paused"] | None = None
+    config: dict[str, Any] | None = Field(
+        default=None, description="When it fires; counts from now on."
+    )
+    action: ActionType | None = None
+    payload: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "TriggerChange":
+        if all(part is None for part in (self.status, self.config, self.action, self.payload)):
+            raise ValueError("name what to change: `status`, `config`, `action` or `payload`")
+        return self
 
 
 class TriggerView(View):
@@ -138,12 +153,17 @@ async def create_trigger(team: str, body: NewTrigger, api: TheApi, once: Once) -
 
 @router.patch("/teams/{team}/triggers/{trigger}", responses=documented(404, 409))
 async def change_trigger(team: str, trigger: str, body: TriggerChange, api: TheApi) -> TriggerView:
-    """Pause a trigger, or let it go on."""
+    """Let a trigger fire at other times or do something else; pause it, or let it go on."""
 
     def change(tx: Tx) -> TriggerView:
         found = verbs.find(tx, teams.find(tx, team).id, trigger)
-        switch = verbs.pause if body.status == "paused" else verbs.resume
-        return TriggerView(**trigger_fields(tx, switch(tx, found.id)))
+        parts = body.model_dump(include={"config", "action", "payload"}, exclude_none=True)
+        if parts:
+            found = verbs.change(tx, found.id, **parts)
+        if body.status is not None:
+            switch = verbs.pause if body.status == "paused" else verbs.resume
+            found = switch(tx, found.id)
+        return TriggerView(**trigger_fields(tx, found))
 
     return await api.store.write(change)
 

@@ -1,0 +1,32 @@
+"""The inbox over HTTP."""
+
+from agiraph.domain.ids import HUMAN
+from agiraph.services import mail
+from tests.api.serving import Served
+
+
+async def test_what_was_thought_of_a_briefing_is_shown_with_it(served: Served) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("Watch", start=False)
+    sent = await served.world.store.write(
+        mail.send,
+        team_id=founded.team.id,
+        sender=founded.coordinator.id,
+        recipient=HUMAN,
+        text="Rates rose.",
+        kind="briefing",
+    )
+
+    async def rating() -> str | None:
+        _, page = await served.ask("GET", "/inbox")
+        [item] = page["items"]
+        _, said = await served.ask("GET", f"/agents/{founded.coordinator.id}/conversation")
+        assert [message["rating"] for message in said] == [item["message"]["rating"]]
+        return item["message"]["rating"]
+
+    assert await rating() is None
+    status, rated = await served.ask("POST", f"/inbox/{sent.id}/rate", {"thumb": "up"})
+    assert (status, rated["message"]["rating"]) == (200, "up")
+    assert await rating() == "up"
+    await served.ask("POST", f"/inbox/{sent.id}/rate", {"thumb": "down"})
+    assert await rating() == "down"

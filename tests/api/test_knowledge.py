@@ -1,0 +1,40 @@
+"""Knowledge over HTTP: how it came about, page by page."""
+
+from agiraph.domain.ids import HUMAN
+from agiraph.services import knowledge
+from agiraph.store.tx import Tx
+from tests.api.serving import Served
+
+
+async def test_changes_are_read_from_the_newest_back_or_from_one_on(served: Served) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("Learn", start=False)
+
+    def learn(tx: Tx) -> None:
+        for number in range(5):
+            knowledge.learn(
+                tx,
+                founded.coordinator,
+                "fact",
+                f"Fact {number} stands alone, unlike {'others ' * number}",
+                author=HUMAN,
+            )
+
+    await served.world.store.write(learn)
+
+    async def ids(query: str) -> list[str]:
+        path = f"/agents/{founded.coordinator.id}/changes?{query}"
+        status, found = await served.ask("GET", path)
+        assert status == 200, found
+        return [change["id"] for change in found]
+
+    everything = await ids("limit=500")
+    assert (len(everything), everything == sorted(everything)) == (5, True)
+    assert await ids("limit=2") == everything[3:]
+    assert await ids(f"limit=2&before={everything[3]}") == everything[1:3]
+    assert await ids(f"limit=2&before={everything[1]}") == everything[:1]
+    assert await ids(f"limit=2&before={everything[0]}") == []
+    assert await ids(f"limit=2&after={everything[0]}") == everything[1:3]
+    assert await ids(f"limit=2&after={everything[4]}") == []
+    path = f"/agents/{founded.coordinator.id}/changes?after=a&before=b"
+    assert (await served.ask("GET", path))[0] == 422

@@ -1,0 +1,138 @@
+"""Triggers over HTTP: what may be changed of one, and what counts afterwards."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.ids import TriggerId
+from agiraph.services import triggers
+from agiraph.store.triggers import TRIGGERS
+from tests.api.serving import Served
+from tests.services.staging import pass_time
+from tests.services.waking import DONE, make, resting
+
+
+class Set:
+    """A trigger, changed over HTTP and looked at in the database."""
+
+    def __init__(self, served: Served, team: str, id: str) -> None:
+        self.served = served
+        self.id = id
+        self._path = f"/teams/{team}/triggers/{id}"
+
+    async def change(self, **body: Any) -> tuple[int, Any]:
+        return await self.served.ask("PATCH", self._path, body)
+
+    async def outcomes(self) -> list[tuple[str, str]]:
+        _, firings = await self.served.ask("GET", f"{self._path}/firings")
+        return [(firing["slot"], firing["outcome"]) for firing in firings[::-1]]
+
+
+async def a_trigger(served: Served, type: str, config: Any, **more: Any) -> Set:
+    founded = await resting(served.world, *[DONE] * 3)
+    trigger = await make(served.world, founded, type, config, **more)
+    return Set(served, founded.team.id, trigger.id)
+
+
+async def test_a_changed_schedule_counts_from_now_on(served: Served) -> None:
+    world = served.world
+    trigger = await a_trigger(served, "scheduled", {"cron": "0 10 * * *"})
+    config = {"cron": "30 10 * * *", "zone": "Europe/Berlin", "misfire": "skip"}
+    status, changed = await trigger.change(config=config)
+    assert (status, changed["config"], changed["zone"], changed["misfire"]) == (
+        200, config, "Europe/Berlin", "skip",
+    )  # fmt: skip
+    assert changed["due_at"] == "2026-01-05T09:30:00Z"
+    await pass_time(world, 1800)
+    await pass_time(world, 3600)  # past its former time
+    assert await trigger.outcomes() == [("2026-01-05T09:30:00+00:00", "fired")]
+    events = await world.events(changed["team_id"])
+    [told] = [event.data for event in events if event.type == "trigger.changed"]
+    assert (told["status"], told["due_at"]) == ("active", "2026-01-05T09:30:00+00:00")
+
+
+async def test_what_a_trigger_does_can_be_changed_without_its_times(served: Served) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"}, tainted_by="a page")
+    before = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
+    status, changed = await trigger.change(
+        action="send_message", payload={"to": "human", "content": "It is time."}
+    )
+    after = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
+    assert (status, changed["action"], changed["payload"]["content"]) == (
+        200, "send_message", "It is time.",
+    )  # fmt: skip
+    assert (after.config, after.due_at) == (before.config, before.due_at)
+    assert (before.tainted_by, after.tainted_by) == ("a page", None)
+    await pass_time(served.world, 3600)
+    said = await served.ask("GET", f"/agents/{after.agent_id}/conversation")
+    assert [message["text"] for message in said[1]] == ["It is time."]
+
+
+async def test_a_paused_trigger_is_changed_and_stays_paused(served: Served) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
+    status, changed = await trigger.change(status="paused", config={"cron": "*/30 * * * *"})
+    assert (status, changed["status"]) == (200, "paused")
+    await pass_time(served.world, 2 * 3600)
+    assert await trigger.outcomes() == []
+    status, changed = await trigger.change(status="active", config={"cron": "@daily"})
+    assert (status, changed["status"], changed["due_at"]) == (
+        200, "active", "2026-01-06T00:00:00Z",
+    )  # fmt: skip
+
+
+async def test_other_files_may_be_watched(served: Served) -> None:
+    trigger = await a_trigger(
+        served, "heartbeat", {"interval_seconds": 60, "watch": ["memory/a.md"]}
+    )
+    await pass_time(served.world, 120)
+    status, changed = await trigger.change(
+        config={"interval_seconds": 60, "watch": ["memory/b.md"]}
+    )
+    assert (status, changed["config"]["watch"]) == (200, ["memory/b.md"])
+    await pass_time(served.world, 120)
+    found = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
+    assert list(found.watched) == ["memory/b.md"]
+
+
+async def test_a_webhook_keeps_its_secret_unless_it_gets_another(served: Served) -> None:
+    secret, other = "the-first-secret-of-it", "the-second-secret-of-it"
+    trigger = await a_trigger(served, "webhook", {"secret": secret})
+
+    async def hit(with_: str) -> int:
+        path = f"/hooks/{trigger.id}"
+        return (await served.ask("POST", path, {}, X_Agiraph_Secret=with_))[0]
+
+    await trigger.change(config={"overlap": "queue"})
+    assert await hit(secret) == 202
+    status, changed = await trigger.change(config={"overlap": "queue", "secret": other})
+    assert (status, changed["config"]) == (200, {"overlap": "queue"})
+    assert (await hit(secret), await hit(other)) == (404, 202)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "name what to change"),
+        ({"type": "delayed"}, "body.type"),
+        ({"config": {"cron": "every day"}}, "every day"),
+        ({"config": {"interval_seconds": 60}}, "'cron' is missing"),
+        ({"action": "send_message"}, "'to' must be given"),
+        ({"payload": {"task": 7}}, "'task' must be given"),
+        ({"status": "cancelled"}, "body.status"),
+    ],
+)
+async def test_what_cannot_be_changed_so_is_said_and_nothing_is_changed(
+    served: Served, body: Any, said: str
+) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
+    before = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
+    status, problem = await trigger.change(**body)
+    assert (status, said in problem["detail"]) == (422, True), problem
+    assert await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id)) == before
+
+
+async def test_what_is_over_is_not_changed(served: Served) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
+    await served.world.store.write(triggers.cancel, TriggerId(trigger.id))
+    status, problem = await trigger.change(config={"cron": "@daily"})
+    assert (status, "make a new one instead" in problem["detail"]) == (422, True)
