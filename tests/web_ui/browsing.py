@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,7 +143,7 @@ Visit = Callable[..., Awaitable[Desk]]
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncIterator[Visit]:
+async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[Visit]:
     """`await visit(script)` starts server and model and signs in; faults are raised at the end."""
     watches: list[Watch] = []
     async with AsyncExitStack() as stack:

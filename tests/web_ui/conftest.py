@@ -4,14 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from tests.cli.shell import Shell
 from tests.conftest import _free_port
-from tests.web_ui.browsing import Visit, launch, visiting
+from tests.web_ui.browsing import DEADLINE_MS, Visit, launch, visiting
 
 # A browser belongs to the event loop it was started on, so all its tests run on the session's:
 # their modules say `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+expect.set_options(timeout=DEADLINE_MS)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

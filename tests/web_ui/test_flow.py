@@ -1,12 +1,75 @@
 """The flow: a person and a team in a browser, from the first message to the report."""
 
-import pytest
-from playwright.async_api import expect
+import re
+from dataclasses import dataclass, field, replace
 
-from agiraph.testing import says
+import pytest
+from playwright.async_api import Locator, Page, Route, expect
+
+from agiraph.testing import Says, call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.runtime.waiting import Gate
+from tests.scenarios import test_chat_flow as talk
+from tests.scenarios.reading import step
 from tests.web_ui.browsing import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+REPORT = """# AI chips
+
+NVIDIA leads; an H100 costs **30,000 dollars**.
+
+| Maker | Share |
+|---|---|
+| NVIDIA | 80 % |
+"""
+NOTED = "Noted, I go on."
+
+
+def is_reply(seen: Seen) -> bool:
+    return "no_work_needed" in seen.tools
+
+
+def is_reflection(seen: Seen) -> bool:
+    return "ask_human" not in seen.tools
+
+
+@dataclass
+class Served(talk.Cast):
+    """The cast of the conversation, with a coordinator that also answers while it works."""
+
+    alice_may_ask: Gate = field(default_factory=Gate)
+
+    async def play(self, seen: Seen) -> Step:
+        if is_reply(seen):
+            return says(talk.GOT_IT if talk.QUALCOMM in seen.messages[-1].text else NOTED)
+        if is_reflection(seen):
+            return says("There is nothing to add.")
+        if talk.name(seen) == "alice" and step(seen) == 0 and "NVIDIA" in seen.messages[0].text:
+            await self.alice_may_ask.wait()
+        return await super().play(seen)
+
+    def coordinator(self, seen: Seen) -> Step:
+        if step(seen) == 11:
+            return says(call("write_file", path="report.md", content=REPORT))
+        said = super().coordinator(seen)
+        if step(seen) == 2 and isinstance(said, Says):
+            return replace(said, calls=said.calls[1:])  # the reply has said it already
+        return said
+
+
+def thread(page: Page) -> Locator:
+    return page.get_by_role("log")
+
+
+def sidebar(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Teams")
+
+
+async def say(page: Page, words: str) -> None:
+    box = page.get_by_role("textbox", name=re.compile("^Message "))
+    await box.fill(words)
+    await box.press("Enter")
 
 
 async def test_the_link_signs_in_and_says_how_to_begin(visit: Visit) -> None:
@@ -14,3 +77,181 @@ async def test_the_link_signs_in_and_says_how_to_begin(visit: Visit) -> None:
 
     await expect(desk.page.get_by_text("Give a team something to do")).to_be_visible()
     await expect(desk.page.get_by_text("Live")).to_be_visible()
+
+
+async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
+    cast = Served()
+    desk = await visit(cast.play)
+    page = desk.page
+
+    await page.get_by_role("main").get_by_role("button", name="New team").click()
+    await page.get_by_label("Goal").fill(talk.GOAL)
+    await page.get_by_role("button", name="Get to work").click()
+    await expect(thread(page).get_by_text(talk.ON_IT)).to_have_count(1)
+    for name in ("Coordinator", "Alice", "Bob"):
+        await expect(sidebar(page).get_by_role("link", name=name)).to_be_visible()
+
+    await cast.alice_may_ask.reached()
+    await say(page, talk.QUALCOMM)
+    await expect(thread(page).get_by_text(talk.GOT_IT)).to_have_count(1)
+    await expect(thread(page).get_by_text(talk.QUALCOMM, exact=True)).to_have_count(1)
+
+    # Alice asks the person herself, and is answered where she is.
+    cast.alice_may_ask.set()
+    await sidebar(page).get_by_role("link", name="Alice").click()
+    card = page.get_by_role("region", name="Alice asks")
+    await expect(card.get_by_text(talk.WHICH)).to_be_visible()
+    await card.get_by_role("textbox").fill(talk.DATA_CENTER)
+    await card.get_by_role("button", name="Answer").click()
+    await expect(thread(page).get_by_text(f"You answered: {talk.DATA_CENTER}")).to_be_visible()
+
+    # Bob tells the coordinator, who asks the person and passes the answer on.
+    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    cast.qualcomm_is_in.set()
+    card = page.get_by_role("region", name="Coordinator asks")
+    await expect(card.get_by_text(talk.MAY_WE)).to_be_visible()
+    await cast.bob_is_told.reached()
+    await card.get_by_role("textbox").fill(talk.MLPERF)
+    await card.get_by_role("textbox").press("Enter")
+    await expect(thread(page).get_by_text(f"Human says: {talk.MLPERF}")).not_to_have_count(0)
+    cast.bob_is_told.set()
+    await expect(thread(page).get_by_text(f"{talk.STAGE_1} Starting synthesis.")).to_have_count(1)
+
+    # The second stage is under way when everyone is told.
+    await cast.all_are_told.reached(2)
+    await page.get_by_role("textbox", name="Message Coordinator").fill(talk.PRICES)
+    await page.get_by_role("button", name="Tell everyone").click()
+    await expect(page.get_by_text("Everyone on the team was told.")).to_be_visible()
+    cast.all_are_told.set()
+
+    await expect(thread(page).get_by_text("The report is written, with prices.")).not_to_have_count(
+        0
+    )
+    await sidebar(page).get_by_role("link", name="Board").click()
+    await page.get_by_role("button", name="Get to work on the goal").click()
+    await page.get_by_role("link", name="report.md").first.click()
+    await expect(page.get_by_role("cell", name="80 %")).to_be_visible()
+    assert desk.model.refused == []
+
+
+def asks_with_options(seen: Seen) -> Step:
+    if is_reply(seen) or is_reflection(seen):
+        return says(NOTED)
+    answers = [message.text for message in seen.messages if message.role == "tool"]
+    if not answers:
+        return says(call("ask_human", question="Red or blue?", options=["red", "blue"]))
+    return says(call("finish", summary=f"Painted it {answers[0]}."))
+
+
+async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
+    desk = await visit(asks_with_options, path="/settings")
+    page = desk.page
+    await expect(page.get_by_text("Live")).to_be_visible()
+
+    await desk.found("Paint it", name="paint")
+
+    toast = page.get_by_role("region", name="coordinator asks")
+    await expect(toast.get_by_text("Red or blue?")).to_be_visible()
+    await expect(page).to_have_title("(1) agiraph")
+    await toast.get_by_role("button", name="blue").click()
+    await expect(toast).to_have_count(0)
+    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    await expect(thread(page).get_by_text("You answered: blue")).to_have_count(1)
+    await expect(thread(page).get_by_text("Painted it blue.")).not_to_have_count(0)
+
+
+async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        if is_reply(seen) or is_reflection(seen):
+            return says(NOTED)
+        if step(seen) == 0:
+            return says(call("bash", command="echo once >> made.txt"))
+        return says(call("finish", summary="It is made."))
+
+    desk = await visit(play, path="/inbox")
+    page = desk.page
+    await expect(page.get_by_text("Nobody waits for you.")).to_be_visible()
+    team = await desk.found("Make it", permissions=[{"tool": "bash", "action": "ask"}])
+
+    await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    card = page.get_by_role("region", name="Coordinator asks")
+    await expect(card.get_by_text("echo once")).to_be_visible()
+    await card.get_by_role("button", name="Approve").click()
+    await expect(page.get_by_text("You approved")).to_be_visible()
+    await desk.up.until(team["id"], "team.completed")
+
+    made = desk.shell.home.glob("teams/*/nodes/*/*/made.txt")
+    assert {file.parent.name: file.read_text() for file in made} == {
+        "scratch": "once\n",
+        "published": "once\n",
+    }
+
+
+async def test_a_worker_is_spoken_to_directly(visit: Visit) -> None:
+    gate = Gate()
+
+    async def play(seen: Seen) -> Step:
+        name = talk.name(seen)
+        if is_reply(seen):
+            return says(f"{name} here: {seen.messages[-1].text.splitlines()[-1][:80]}")
+        if is_reflection(seen):
+            return says("There is nothing to add.")
+        if name == "alice":
+            if step(seen) == 0:
+                await gate.wait()
+                return says(call("checkpoint", summary="Looked."))
+            heard = "pricing" if "Only the prices." in talk.heard(seen) else "nothing"
+            return says(call("publish", summary=f"Alice heard of {heard}."))
+        if step(seen) == 0:
+            return says(
+                call("spawn_worker", name="alice"),
+                call("create_work_node", task="NVIDIA", assigned_to="alice"),
+            )
+        if step(seen) == 1:
+            return says(call("start_stage", name="research", nodes=talk.made(seen)))
+        return says(call("finish", summary="Done."))
+
+    desk = await visit(play)
+    page = desk.page
+    team = await desk.found("Research it")
+    await gate.reached()
+
+    await sidebar(page).get_by_role("link", name="Alice").click()
+    await say(page, "Only the prices.")
+    await expect(thread(page).get_by_text("alice here:")).to_have_count(1)
+    await expect(thread(page).get_by_text("Only the prices.", exact=True)).to_have_count(1)
+    gate.set()
+    await expect(thread(page).get_by_text("Alice heard of pricing.")).not_to_have_count(0)
+    await desk.up.until(team["id"], "team.completed")
+
+
+async def test_words_are_shown_before_the_server_has_them(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        return says(NOTED, call("no_work_needed")) if is_reply(seen) else says("Nothing.")
+
+    desk = await visit(play)
+    page = desk.page
+    held: list[Route] = []
+    arrived = Gate()
+
+    async def hold(route: Route) -> None:
+        held.append(route)
+        await arrived.wait()
+        await route.continue_()
+
+    team = await desk.found("Wait for me", start=False)
+    await desk.open(f"/t/{team['id']}")
+    await expect(page.get_by_role("textbox", name="Message Coordinator")).to_be_visible()
+    await page.route("**/api/agents/*/send", hold)
+
+    await say(page, "Hello there")
+    await expect(thread(page).get_by_text("Sending…")).to_be_visible()
+    await expect(thread(page).get_by_text("Hello there", exact=True)).to_have_count(1)
+    await expect(page.get_by_role("textbox", name="Message Coordinator")).to_have_value("")
+    await arrived.reached()
+    arrived.set()
+
+    await expect(thread(page).get_by_text(NOTED)).to_have_count(1)
+    await expect(thread(page).get_by_text("Sending…")).to_have_count(0)
+    await expect(thread(page).get_by_text("Hello there", exact=True)).to_have_count(1)
+    assert len(held) == 1

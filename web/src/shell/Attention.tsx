@@ -1,6 +1,6 @@
 /** Attention: a toast with the answer box, the number in the title, and a notification if they are wanted. */
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useRef } from "react";
 import { toast } from "sonner";
@@ -17,6 +17,7 @@ export function Attention() {
   const inbox = useQuery(inboxQuery);
   const notify = useShell((state) => state.notify);
   const navigate = useNavigate();
+  const { pathname } = useLocation();
   const known = useRef<Set<string> | null>(null);
   const toasts = useRef(new Map<string, string | number>());
   const items = inbox.data?.items;
@@ -28,9 +29,9 @@ export function Attention() {
 
   useEffect(() => {
     if (!items) return;
-    const open = new Set(needsYou(items).map((item) => item.message.id));
+    const away = new Set(needsYou(items).filter((item) => !isShown(item, pathname)).map((item) => item.message.id));
     for (const [id, name] of toasts.current) {
-      if (open.has(id)) continue;
+      if (away.has(id)) continue;
       toast.dismiss(name);
       toasts.current.delete(id);
     }
@@ -40,16 +41,19 @@ export function Attention() {
     for (const item of items) {
       const { message } = item;
       if (before.has(message.id) || item.state !== "unread" || !LOUD.has(message.kind)) continue;
-      const isOnScreen = document.querySelector(`[data-question="${message.id}"]`) !== null || location.pathname.includes(message.sender);
-      if (item.needs_answer && !isOnScreen) {
+      if (item.needs_answer && !isShown(item, pathname)) {
         const name = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
         toasts.current.set(message.id, name);
       }
       if (notify && document.hidden) tell(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
     }
-  }, [items, notify, navigate]);
+  }, [items, notify, navigate, pathname]);
   return null;
 }
+
+/** Whether the person can see and answer it where they are: a toast would say it twice. */
+const isShown = ({ message }: InboxItem, pathname: string): boolean =>
+  pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
 function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
   const { message } = item;

@@ -58,7 +58,7 @@ export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) 
         onClick={() => data.onOpen(node.id)}
         aria-pressed={selected}
         className={cx(
-          "nopan flex size-full flex-col rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
+          "nopan pointer-events-auto flex size-full flex-col rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
           far ? FAR[standing] : BORDERS[standing],
           selected && "ring-2 ring-ink",
           isFresh && "animate-pop",
