@@ -178,7 +178,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
           <Icon className="size-3.5" aria-hidden /> {kind?.words ?? message.kind}
         </Chip>
         <span className="flex-1" />
-        {message.kind === "briefing" && <Thumbs id={message.id} />}
+        {message.kind === "briefing" && <Thumbs id={message.id} before={message.rating} />}
         {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
@@ -222,8 +222,8 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   );
 }
 
-function Thumbs({ id }: { id: string }) {
-  const [given, setGiven] = useState<"up" | "down" | null>(null);
+function Thumbs({ id, before }: { id: string; before: "up" | "down" | null }) {
+  const [given, setGiven] = useState(before);
   const rate = (thumb: "up" | "down") =>
     unwrap(api.POST("/api/inbox/{item}/rate", { params: { path: { item: id } }, body: { thumb } })).then(
       () => setGiven(thumb),
