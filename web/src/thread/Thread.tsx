@@ -8,6 +8,7 @@ import { type Agent, api, explain, type Message, type Team, unwrap } from "@/api
 import { conversationQuery, inboxQuery, keys, loadOlder, queryClient } from "@/api/queries";
 import { live, useLive } from "@/live";
 import type { Row } from "@/live/log";
+import { cx } from "@/lib/cx";
 import { capital } from "@/lib/format";
 import { Button, EmptyState, Loading, Trouble } from "@/ui";
 import { arrange, type Item } from "@/thread/items";
@@ -194,12 +195,13 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   const fresh = seenAt < 0 ? 0 : items.length - 1 - seenAt;
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full outline-offset-[-2px] [overflow-anchor:none]">
-        <div className="relative w-full" style={{ height: total }}>
+      <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full bg-canvas outline-offset-[-2px] [overflow-anchor:none]">
+        {/* What rushes by under the pointer needs no looks of its own, and no wheel stops at it. */}
+        <div className={cx("relative w-full", virtual.isScrolling && "pointer-events-none")} style={{ height: total }}>
           {virtual.getVirtualItems().map((place) => {
             const item = items[place.index];
             return (
-              <div key={place.key} data-index={place.index} ref={virtual.measureElement} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${place.start}px)` }}>
+              <div key={place.key} data-index={place.index} ref={virtual.measureElement} className="absolute inset-x-0" style={{ top: place.start }}>
                 {item ? (
                   <RowView item={item} isMarked={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} isLoading={isLoading} agentId={agent.id} />
                 ) : (

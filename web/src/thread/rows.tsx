@@ -92,6 +92,8 @@ const KINDS: Partial<Record<MessageRow["messageKind"], string>> = { result: "Res
 
 function MessageView({ row, message, isContinued, isMarked, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isMarked: boolean; agentId: string }) {
   const people = useContext(PeopleContext);
+  // What can be done with a message is made when somebody comes near it: most are only read.
+  const [isNear, setNear] = useState(false);
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
       <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isMarked && "bg-wait-bg")}>
@@ -103,7 +105,7 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
   const kind = KINDS[row.messageKind];
   const title = message?.title ?? (isPeer && kind && row.nodeId ? (people.titles[row.nodeId]?.title ?? "") : "");
   return (
-    <article className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
+    <article onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <Face id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
@@ -123,7 +125,7 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
         </div>
         {message && message.attachments.length > 0 && <Attachments of={message} />}
       </div>
-      <Actions row={row} agentId={agentId} />
+      {isNear && <Actions row={row} agentId={agentId} />}
     </article>
   );
 }

@@ -1,14 +1,15 @@
 /** The board as a picture: lanes of cards, and lines for what needs what. The view moves only when the person moves it. */
 import "@xyflow/react/dist/base.css";
 import "@/views/board/graph.css";
-import { type Edge as FlowEdge, MiniMap, Position, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
+import { type Edge as FlowEdge, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
 import { ArrowRight, Maximize, Minus, Plus } from "lucide-react";
-import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { WorkNode } from "@/api/client";
+import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
-import { Card, type CardNode, LaneBack, type LaneNode, type Shown } from "@/views/board/Card";
+import { Card, type CardNode, Far, LaneBack, type LaneNode, type Shown } from "@/views/board/Card";
 import { CARD, type Layout } from "@/views/board/layout";
+import { Overview } from "@/views/board/Overview";
 import { isOver } from "@/views/parts/work";
 
 const TYPES = { card: Card, lane: LaneBack };
@@ -18,6 +19,9 @@ const MANY = 120;
 const MANY_LINES = 200;
 /** Smaller than this nothing can be read, so a board is not shown smaller at first. */
 const LEAST_ZOOM = 0.3;
+/** Below this, cards show a few words in large letters. */
+const FAR_ZOOM = 0.45;
+const isFar = (state: { transform: [number, number, number] }): boolean => state.transform[2] < FAR_ZOOM;
 const HANDLES = [
   { type: "target" as const, position: Position.Left, x: 0, y: CARD.height / 2, width: 1, height: 1 },
   { type: "source" as const, position: Position.Right, x: CARD.width, y: CARD.height / 2, width: 1, height: 1 },
@@ -40,6 +44,8 @@ export default function Graph(props: Props) {
 
 function Picture({ plan, shown, selected, onOpen }: Props) {
   const flow = useReactFlow();
+  // Drawing all cards the other way may take longer than a picture; zooming goes on meanwhile.
+  const far = useDeferredValue(useStore(isFar));
   const frame = useRef<HTMLDivElement>(null);
   const kept = useRef(new Map<string, CardNode>());
 
@@ -57,6 +63,8 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           id,
           type: "card",
           position: place,
+          // A transform for each card would make each a layer to be weighed against the others in every picture.
+          style: { transform: "none", zIndex: "auto", left: place.x, top: place.y },
           data: { shown: one, onOpen },
           selected: isSelected,
           width: CARD.width,
@@ -78,6 +86,7 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           id: `lane:${lane.id}`,
           type: "lane",
           position: { x: lane.x, y: 0 },
+          style: { transform: "none", zIndex: "auto", left: lane.x, top: 0 },
           data: { lane, done: lane.pieces.filter((id) => shown.get(id)?.standing === "completed").length },
           width: lane.width,
           height: lane.height,
@@ -166,43 +175,50 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
     requestAnimationFrame(() => requestAnimationFrame(() => frame.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })));
   }
 
+  // The picture is one layer that is only moved. It keeps the sharpness it was drawn with, so it is drawn again after zooming.
+  const drawnAt = useRef(1);
+  function sharpen() {
+    const { zoom } = flow.getViewport();
+    const layer = frame.current?.querySelector<HTMLElement>(".react-flow__viewport");
+    if (!layer || zoom === drawnAt.current) return;
+    drawnAt.current = zoom;
+    layer.style.willChange = "auto";
+    requestAnimationFrame(() => requestAnimationFrame(() => (layer.style.willChange = "")));
+  }
+
+  const nodes = useMemo(() => [...lanes, ...cards], [lanes, cards]);
   const isMany = cards.length > MANY;
   return (
-    <div ref={frame} className="relative size-full" onKeyDown={onKeyDown}>
-      <ReactFlow
-        nodes={[...lanes, ...cards]}
-        edges={edges}
-        nodeTypes={TYPES}
-        fitView
-        fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: LEAST_ZOOM }}
-        onInit={begin}
-        minZoom={0.08}
-        maxZoom={1.6}
-        nodesDraggable={false}
-        nodesConnectable={false}
-        nodesFocusable={false}
-        edgesFocusable={false}
-        elementsSelectable={false}
-        disableKeyboardA11y
-        onlyRenderVisibleElements={isMany}
-        panOnScroll
-        zoomOnDoubleClick={false}
-        onMoveEnd={() => setBeyond((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before))}
-        aria-label="Board"
-      >
-        {isMany && (
-          <MiniMap
-            pannable
-            zoomable
-            ariaLabel="Overview of the board"
-            bgColor="var(--surface)"
-            maskColor="color-mix(in srgb, var(--canvas) 60%, transparent)"
-            nodeColor={(node) => mapColour((node.data as CardNode["data"]).shown)}
-            nodeStrokeWidth={0}
-            style={{ width: 180, height: 110, border: "1px solid var(--line)", borderRadius: 9, position: "absolute", right: 12, bottom: 28 }}
-          />
-        )}
-      </ReactFlow>
+    <div ref={frame} className={cx("relative size-full", isMany && "many")} onKeyDown={onKeyDown}>
+      <Far value={far}>
+        <ReactFlow
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={TYPES}
+          fitView
+          fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: LEAST_ZOOM }}
+          onInit={begin}
+          minZoom={0.08}
+          maxZoom={1.6}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          nodesFocusable={false}
+          edgesFocusable={false}
+          elementsSelectable={false}
+          disableKeyboardA11y
+          onlyRenderVisibleElements={isMany}
+          panOnScroll
+          zoomOnDoubleClick={false}
+          onMoveStart={() => frame.current?.classList.add("moving")}
+          onMoveEnd={() => {
+            frame.current?.classList.remove("moving");
+            sharpen();
+            setBeyond((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
+          }}
+          aria-label="Board"
+        />
+      </Far>
+      {isMany && <Overview plan={plan} shown={shown} />}
       <div className="absolute bottom-3 left-3 flex flex-col rounded-sm border border-line bg-surface shadow-low">
         <IconButton label="Zoom in" onClick={() => void flow.zoomIn({ duration: 160 })}>
           <Plus className="size-4" />
@@ -232,12 +248,6 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
       )}
     </div>
   );
-}
-
-function mapColour(shown: Shown | undefined): string {
-  if (!shown) return "var(--lane)";
-  const colours: Partial<Record<WorkNode["status"] | "asks", string>> = { running: "var(--work-dot)", completed: "var(--done-dot)", failed: "var(--fail-dot)", asks: "var(--wait-dot)" };
-  return colours[shown.standing] ?? "var(--retired)";
 }
 
 function neighbour(plan: Layout, id: string, [dx, dy]: [number, number]): string | null {

@@ -1,25 +1,25 @@
 /** Threads: behind the curtain. Every call to a model and every tool, one after the other. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Bot, ChevronLeft, ChevronRight, CircleAlert, MessageSquare, ScrollText, Settings2, Wrench } from "lucide-react";
-import { memo, type ReactNode, useMemo, useRef, useState } from "react";
+import { ChevronLeft, ScrollText } from "lucide-react";
+import { useMemo, useRef, useState } from "react";
 import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery, keys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { capital, count, duration, fullTime, money, plural, when } from "@/lib/format";
+import { capital, duration, fullTime, money, plural, when } from "@/lib/format";
 import { useLive } from "@/live";
-import { Markdown } from "@/thread/Markdown";
 import { RailButton } from "@/shell/Home";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/parts/narrow";
 import { usePlace } from "@/views/parts/place";
 import { useNow } from "@/views/parts/time";
-import { type Bar, bars, type ModelStep, type Step, steps, type ToolStep, type Turn, type WordStep } from "@/views/threads/steps";
+import { type Reveals, StepList } from "@/views/threads/StepList";
+import { type Bar, bars, type ModelStep, type Step, steps, type Turn } from "@/views/threads/steps";
 
 type Thread = Schemas["ThreadView"];
 const LANES: Record<Thread["kind"], string> = { work: "Work", reply: "Reply", reflection: "Looking back" };
-const PAGE = 200;
+const PAGE = 500;
 
 /** All threads of an agent; the API gives them oldest first, by pages. */
 async function threadsOf(agent: string): Promise<Thread[]> {
@@ -158,13 +158,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   const calls = models.flatMap((step) => step.calls);
   const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
   const boardHref = screenHref(team, "board");
-  const frame = useRef<HTMLDivElement>(null);
-  const reveal = (key: string) => {
-    const found = frame.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
-    if (found instanceof HTMLDetailsElement) found.open = true;
-    found?.scrollIntoView({ block: "center" });
-    (found?.querySelector<HTMLElement>("summary") ?? found)?.focus({ preventScroll: true });
-  };
+  const list = useRef<Reveals>(null);
   return (
     <>
       <div className="flex min-h-[52px] shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 max-md:px-1">
@@ -186,34 +180,27 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
           </Link>
         )}
       </div>
-      <div ref={frame} className="scroll min-h-0 flex-1" tabIndex={0} role="region" aria-label="Steps">
-        {query.isPending ? (
-          <Loading what="Reading the thread" />
-        ) : query.isError && !query.data ? (
-          <Trouble title="The thread could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
-        ) : all.length === 0 ? (
-          <EmptyState icon={<ScrollText />} title="Nothing has happened in it yet">
-            Its first step appears here the moment it is written down.
-          </EmptyState>
-        ) : (
-          <>
-            <Timeline all={all} now={now} onPick={reveal} />
-            <ol className="px-4 pb-8 max-md:px-3">
-              {all.map((step) => (
-                <li key={step.key} className="[contain-intrinsic-size:auto_80px] [content-visibility:auto]">
-                  {step.kind === "words" ? <Words step={step} /> : <ModelCall step={step} now={now} />}
-                </li>
-              ))}
-              {draft?.text && (
-                <li className="mt-3 rounded-md border border-dashed border-line-2 p-3 text-sm">
-                  <p className="mb-1 text-xs font-medium text-work">Being written</p>
-                  <p className="whitespace-pre-wrap">{draft.text}</p>
-                </li>
-              )}
-            </ol>
-          </>
-        )}
-      </div>
+      {query.isPending ? (
+        <Loading what="Reading the thread" />
+      ) : query.isError && !query.data ? (
+        <Trouble title="The thread could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+      ) : all.length === 0 ? (
+        <EmptyState icon={<ScrollText />} title="Nothing has happened in it yet">
+          Its first step appears here the moment it is written down.
+        </EmptyState>
+      ) : (
+        <>
+          <Timeline all={all} now={now} onPick={(key) => list.current?.reveal(key)} />
+          <StepList all={all} now={now} handle={list}>
+            {draft?.text && (
+              <div className="mx-4 mb-8 rounded-md border border-dashed border-line-2 p-3 text-sm max-md:mx-3">
+                <p className="mb-1 text-xs font-medium text-work">Being written</p>
+                <p className="whitespace-pre-wrap">{draft.text}</p>
+              </div>
+            )}
+          </StepList>
+        </>
+      )}
     </>
   );
 }
@@ -229,7 +216,7 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
     ["Tools", some.filter((bar) => bar.kind === "tool")],
   ] as const;
   return (
-    <figure className="sticky top-0 z-10 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
+    <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
       {rows.map(([name, row]) => (
         <div key={name} className="flex items-center gap-2">
           <span className="w-11 shrink-0 text-xs text-ink-3">{name}</span>
@@ -255,117 +242,5 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
         {drawn.length > some.length && ` · the last ${some.length} of ${drawn.length} steps`}
       </figcaption>
     </figure>
-  );
-}
-
-const LONG = 420;
-const Words = memo(function Words({ step }: { step: WordStep }) {
-  const title = { system: "What it was told for good", user: "Told", tool: "An answer of a tool" }[step.role];
-  const Icon = step.role === "system" ? Settings2 : MessageSquare;
-  const isLong = step.text.length > LONG || step.role === "system";
-  return (
-    <Entry icon={<Icon />} title={title} at={step.at}>
-      {isLong ? (
-        <Fold label={`${count(step.text.length)} characters`} first={step.role === "system" ? "" : step.text.slice(0, 200)}>
-          <Plain text={step.text} />
-        </Fold>
-      ) : (
-        <Plain text={step.text} />
-      )}
-    </Entry>
-  );
-});
-
-const ModelCall = memo(function ModelCall({ step, now }: { step: ModelStep; now: number }) {
-  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${count(step.inputTokens)} in, ${count(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
-  return (
-    <div data-step={step.key} tabIndex={-1} className="outline-none">
-      <Entry icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
-        {step.text.trim() && <Markdown text={step.text} />}
-        {step.calls.length > 0 && (
-          <div className="mt-1.5 space-y-1">
-            {step.calls.map((call) => (
-              <Tool key={call.key} call={call} now={now} />
-            ))}
-          </div>
-        )}
-        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">Said nothing.</p>}
-      </Entry>
-    </div>
-  );
-});
-
-function Tool({ call, now }: { call: ToolStep; now: number }) {
-  const [isOpen, setOpen] = useState(false);
-  const short = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
-  const took = (call.endedAt ?? now) - call.startedAt;
-  return (
-    <details data-step={call.key} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
-      <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
-        <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
-        <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
-        <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
-        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{short}</span>
-        {call.failed && (
-          <span className="flex items-center gap-1 text-xs font-medium text-fail">
-            <CircleAlert className="size-3.5" aria-hidden /> Failed
-          </span>
-        )}
-        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no answer yet" : duration(took)}</span>
-      </summary>
-      {isOpen && (
-        <div className="space-y-2 border-t border-line p-2.5">
-          <Block title="Called with" text={JSON.stringify(call.arguments, null, 2)} />
-          {call.endedAt !== null && <Block title={call.failed ? "Refused or failed" : "Answered"} text={call.text || "Nothing."} />}
-        </div>
-      )}
-    </details>
-  );
-}
-
-function Block({ title, text }: { title: string; text: string }) {
-  return (
-    <div>
-      <p className="text-xs text-ink-3">{title}</p>
-      <pre tabIndex={0} className="scroll max-h-96 rounded-sm bg-sunken p-2 text-xs leading-[18px] break-words whitespace-pre-wrap">
-        {text}
-      </pre>
-    </div>
-  );
-}
-
-const Plain = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
-
-function Fold({ label, first, children }: { label: string; first: string; children: ReactNode }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      {!isOpen && first && <Plain text={`${first}…`} />}
-      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="min-h-6 text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
-        {isOpen ? "Show less" : `Show all (${label})`}
-      </button>
-      {isOpen && children}
-    </>
-  );
-}
-
-function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: string; at: number; facts?: string; children: ReactNode }) {
-  const moment = new Date(at).toISOString();
-  return (
-    <div className="flex gap-3 py-2.5">
-      <span className="mt-0.5 flex size-6 shrink-0 items-center justify-center rounded-full bg-sunken text-ink-2 [&_svg]:size-3.5" aria-hidden>
-        {icon}
-      </span>
-      <div className="min-w-0 flex-1 text-sm">
-        <p className="flex flex-wrap items-baseline gap-x-2">
-          <span className="font-medium">{title}</span>
-          <span className="tabular text-xs text-ink-3">{facts}</span>
-          <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
-            {new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })}
-          </time>
-        </p>
-        {children}
-      </div>
-    </div>
   );
 }

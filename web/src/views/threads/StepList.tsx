@@ -1,0 +1,189 @@
+/** Steps of a thread, as rows: only those in sight are drawn, and what was unfolded stays so. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
+import { createContext, memo, type ReactNode, type Ref, useContext, useImperativeHandle, useRef, useState } from "react";
+import { cx } from "@/lib/cx";
+import { count, duration, fullTime, money } from "@/lib/format";
+import { Markdown } from "@/thread/Markdown";
+import type { ModelStep, Step, ToolStep, WordStep } from "@/views/threads/steps";
+
+/** Keys of what is unfolded; a row that comes back into sight looks as it was left. */
+const Unfolded = createContext(new Set<string>());
+function useUnfolded(key: string): [boolean, (open: boolean) => void] {
+  const all = useContext(Unfolded);
+  const [isOpen, setOpen] = useState(all.has(key));
+  return [
+    isOpen,
+    (open) => {
+      if (open) all.add(key);
+      else all.delete(key);
+      setOpen(open);
+    },
+  ];
+}
+
+export interface Reveals {
+  /** Bring a step, or a call of one, into sight, unfolded. */
+  reveal: (key: string) => void;
+}
+
+export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<Reveals>; children: ReactNode }) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [unfolded] = useState(() => new Set<string>());
+  const list = useVirtualizer({
+    count: all.length,
+    getScrollElement: () => frame.current,
+    estimateSize: (at) => (all[at]!.kind === "words" ? 76 : 92),
+    getItemKey: (at) => all[at]!.key,
+    overscan: 6,
+    paddingEnd: 16,
+  });
+  useImperativeHandle(handle, () => ({
+    reveal: (key) => {
+      const at = all.findIndex((step) => step.key === key || (step.kind === "model" && step.calls.some((call) => call.key === key)));
+      if (at < 0) return;
+      unfolded.add(key);
+      list.scrollToIndex(at, { align: "center" });
+      // It is drawn in the next picture, and measured in the one after.
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() => {
+          const found = frame.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
+          if (found instanceof HTMLDetailsElement) found.open = true;
+          (found?.querySelector<HTMLElement>("summary") ?? found)?.focus({ preventScroll: true });
+        }),
+      );
+    },
+  }));
+  return (
+    <Unfolded value={unfolded}>
+      <div ref={frame} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
+        <ol className={cx("relative", list.isScrolling && "pointer-events-none")} style={{ height: list.getTotalSize() }}>
+          {list.getVirtualItems().map((place) => {
+            const step = all[place.index]!;
+            return (
+              <li key={place.key} ref={list.measureElement} data-index={place.index} aria-setsize={all.length} aria-posinset={place.index + 1} className="absolute inset-x-4 max-md:inset-x-3" style={{ top: place.start }}>
+                {step.kind === "words" ? <Words step={step} /> : <ModelCall step={step} now={isOpenStep(step) ? now : 0} />}
+              </li>
+            );
+          })}
+        </ol>
+        {children}
+      </div>
+    </Unfolded>
+  );
+}
+
+/** Whether a call of it has no answer yet: then its time goes on. */
+const isOpenStep = (step: ModelStep): boolean => step.calls.some((call) => call.endedAt === null);
+
+const LONG = 420;
+const Words = memo(function Words({ step }: { step: WordStep }) {
+  const title = { system: "What it was told for good", user: "Told", tool: "An answer of a tool" }[step.role];
+  const Icon = step.role === "system" ? Settings2 : MessageSquare;
+  const isLong = step.text.length > LONG || step.role === "system";
+  return (
+    <Entry icon={<Icon />} title={title} at={step.at}>
+      {isLong ? (
+        <Fold id={step.key} label={`${count(step.text.length)} characters`} first={step.role === "system" ? "" : step.text.slice(0, 200)}>
+          <Plain text={step.text} />
+        </Fold>
+      ) : (
+        <Plain text={step.text} />
+      )}
+    </Entry>
+  );
+});
+
+const ModelCall = memo(function ModelCall({ step, now }: { step: ModelStep; now: number }) {
+  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${count(step.inputTokens)} in, ${count(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
+  return (
+    <div data-step={step.key} tabIndex={-1} className="outline-none">
+      <Entry icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
+        {step.text.trim() && <Markdown text={step.text} />}
+        {step.calls.length > 0 && (
+          <div className="mt-1.5 space-y-1">
+            {step.calls.map((call) => (
+              <Tool key={call.key} call={call} now={now} />
+            ))}
+          </div>
+        )}
+        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">Said nothing.</p>}
+      </Entry>
+    </div>
+  );
+});
+
+function Tool({ call, now }: { call: ToolStep; now: number }) {
+  const [isOpen, setOpen] = useUnfolded(call.key);
+  const short = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
+  const took = (call.endedAt ?? now) - call.startedAt;
+  return (
+    <details data-step={call.key} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
+      <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
+        <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
+        <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+        <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
+        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{short}</span>
+        {call.failed && (
+          <span className="flex items-center gap-1 text-xs font-medium text-fail">
+            <CircleAlert className="size-3.5" aria-hidden /> Failed
+          </span>
+        )}
+        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no answer yet" : duration(took)}</span>
+      </summary>
+      {isOpen && (
+        <div className="space-y-2 border-t border-line p-2.5">
+          <Block title="Called with" text={JSON.stringify(call.arguments, null, 2)} />
+          {call.endedAt !== null && <Block title={call.failed ? "Refused or failed" : "Answered"} text={call.text || "Nothing."} />}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Block({ title, text }: { title: string; text: string }) {
+  return (
+    <div>
+      <p className="text-xs text-ink-3">{title}</p>
+      <pre tabIndex={0} className="scroll max-h-96 rounded-sm bg-sunken p-2 text-xs leading-[18px] break-words whitespace-pre-wrap">
+        {text}
+      </pre>
+    </div>
+  );
+}
+
+const Plain = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
+
+function Fold({ id, label, first, children }: { id: string; label: string; first: string; children: ReactNode }) {
+  const [isOpen, setOpen] = useUnfolded(id);
+  return (
+    <>
+      {!isOpen && first && <Plain text={`${first}…`} />}
+      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="min-h-6 text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
+        {isOpen ? "Show less" : `Show all (${label})`}
+      </button>
+      {isOpen && children}
+    </>
+  );
+}
+
+function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: string; at: number; facts?: string; children: ReactNode }) {
+  const moment = new Date(at).toISOString();
+  return (
+    <div className="flex gap-3 py-2.5">
+      <span className="mt-0.5 flex size-6 shrink-0 items-center justify-center rounded-full bg-sunken text-ink-2 [&_svg]:size-3.5" aria-hidden>
+        {icon}
+      </span>
+      <div className="min-w-0 flex-1 text-sm">
+        <p className="flex flex-wrap items-baseline gap-x-2">
+          <span className="font-medium">{title}</span>
+          <span className="tabular text-xs text-ink-3">{facts}</span>
+          <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
+            {new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })}
+          </time>
+        </p>
+        {children}
+      </div>
+    </div>
+  );
+}
