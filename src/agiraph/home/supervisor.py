@@ -40,7 +40,7 @@ OUTPUT_CAP = 256 * 1024 * 1024
 OUTPUT_END = 16 * 1024
 SYNC_CAP = 1024 * 1024
 """Output up to here survives a power cut. Beyond, the wait for the disk is not worth it."""
-GRACE = 2.0
+GRACE = 1.0
 """Seconds between asking a command to end and ending it."""
 STUBBORN = 5.0
 """Seconds after which we no longer wait for what not even SIGKILL ends (a dead network disk)."""
