@@ -58,7 +58,8 @@ async def measure() -> dict[str, Any]:
             home,
             clock=SystemClock(),
             keys=Keys(openai_key="k", openai_url=stub.url),
-            tools=(note_tool([]),),
+            tools=(note_tool(),),
+            compares=False,
             reply_model="scripted/mouth",
             on_delta=heard,
         )

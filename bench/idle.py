@@ -60,7 +60,9 @@ def _kib() -> float:
 
 async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
     """Let so many teams be idle for some minutes of simulated time."""
-    world = World(Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock())
+    world = World(
+        Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock(), compares=False
+    )
     asked = world.script("ada")
     await world.start()
     empty = _kib()

@@ -53,6 +53,7 @@ class World:
         reply_model: str = "",
         web: Web | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
+        compares: bool = True,
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
@@ -67,6 +68,8 @@ class World:
         self._web = web
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
+        self._compares = compares
+        """Whether each event is held against its description; what is measured goes without."""
         self._misfits: list[str] = []
         self.runtime: Runtime
 
@@ -107,7 +110,8 @@ class World:
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )
-        self.runtime.store.subscribe(self._compare)
+        if self._compares:
+            self.runtime.store.subscribe(self._compare)
         await self.runtime.start()
 
     async def stop(self) -> None:
