@@ -168,8 +168,9 @@ class ClusteredEngine:
         left = await self._store.read(nodes.running, queue)
         if left is not None and left.owner == owner:
             await self._store.write(work.disown, queue, owner=owner)
-        else:
-            await self._drive(queue, owner=owner, only=self._only)
+            return
+        while await self._drive(queue, owner=owner, only=self._only):
+            self._again.discard(queue)  # the look that follows sees what was told meanwhile
 
     async def _listen(self) -> None:
         """Hear other processes ask for a cancel."""

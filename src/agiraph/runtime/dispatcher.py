@@ -44,21 +44,21 @@ class Dispatcher:
     executor: Executor
     lanes: Lanes = field(default_factory=lanes)
 
-    async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> None:
-        """Run the nodes of a queue, one after another, until it holds no more."""
-        while True:
-            async with self.lanes[queue.lane]:
-                lease = await self._claim(queue, owner=owner, only=only)
-                if lease is None:
-                    return
-                with logs.traced(
-                    team=lease.team_id,
-                    agent=lease.agent_id,
-                    node=lease.node_id,
-                    thread=lease.thread_id,
-                ):
-                    log.info("at work")
-                    await self.run(lease)
+    async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
+        """Run the next node of a queue; False if there is none that could run."""
+        async with self.lanes[queue.lane]:
+            lease = await self._claim(queue, owner=owner, only=only)
+            if lease is None:
+                return False
+            with logs.traced(
+                team=lease.team_id,
+                agent=lease.agent_id,
+                node=lease.node_id,
+                thread=lease.thread_id,
+            ):
+                log.info("at work")
+                await self.run(lease)
+                return True
 
     async def run(self, lease: Lease) -> None:
         """Run one node; whatever happens, its row says how it stands afterwards."""

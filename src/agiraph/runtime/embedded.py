@@ -79,8 +79,11 @@ class EmbeddedEngine:
         task.add_done_callback(lambda done: self._finished(queue, done))
 
     async def _run(self, queue: Queue) -> None:
-        self._again.discard(queue)
-        await self._drive(queue, owner=self._owner, only=self._only)
+        """Work off a queue. Who wakes it while a node runs is heard by the look that follows."""
+        found = True
+        while found or queue in self._again:
+            self._again.discard(queue)
+            found = await self._drive(queue, owner=self._owner, only=self._only)
 
     def _finished(self, queue: Queue, task: asyncio.Task[None]) -> None:
         del self._running[queue]

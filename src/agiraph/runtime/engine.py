@@ -8,8 +8,8 @@ from agiraph.domain.work import Queue
 
 
 class Drive(Protocol):
-    async def __call__(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> None:
-        """Work off this queue; return when there is nothing left that can run."""
+    async def __call__(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
+        """Run what is next in this queue; False if there was nothing that could run."""
         ...
 
 
