@@ -22,7 +22,6 @@ from agiraph.services import (
 from agiraph.store import dependencies, messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
-from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
 TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
@@ -167,8 +166,7 @@ def _close(tx: Tx, node: WorkNode) -> None:
         epoch=thread.epoch,
     )
     leases.charge_lost(tx, lease)
-    leases.end_run(tx, lease)
-    THREADS.update(tx, thread.id, closed_at=tx.now)
+    leases.end_run(tx, lease, closed_at=tx.now)
 
 
 def _spread(tx: Tx, node: WorkNode, text: str) -> None:
@@ -190,11 +188,10 @@ def _spread(tx: Tx, node: WorkNode, text: str) -> None:
 
 def _is_waiting(tx: Tx, node: WorkNode) -> bool:
     """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
-    for on in (f"node:{node.id}", f"stage:{node.stage_id}"):
-        for wait in waits.on(tx, on):
-            if NODES.get(tx, wait.node_id).assignee_id == node.creator_id:
-                return True
-    return False
+    open_waits = waits.on(tx, f"node:{node.id}")
+    if node.stage_id is not None:
+        open_waits += waits.on(tx, f"stage:{node.stage_id}")
+    return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
 def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:

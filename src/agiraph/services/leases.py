@@ -65,6 +65,6 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
     tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
 
 
-def end_run(tx: Tx, lease: Lease) -> None:
+def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:
     """The run is over: what is still under way of it, or does not know yet, is refused."""
-    THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1)
+    THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1, **changes)

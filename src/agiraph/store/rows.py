@@ -126,8 +126,16 @@ class Table(Generic[T]):
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
+        held = None if tx.held is None else tx.held.setdefault(self.name, {})
+        if held is not None and key in held:
+            return held[key]
         row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)
-        return None if row is None else self.load(row)
+        if row is None:
+            return None
+        found = self.load(row)
+        if held is not None:
+            held[key] = found
+        return found
 
     def get(self, tx: Tx, key: str, *, lock: bool = False) -> T:
         """The row, or `NotFound`. Locked, nobody else changes it before this transaction ends."""

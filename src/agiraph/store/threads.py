@@ -26,6 +26,12 @@ _PAGE = (
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
     " from threads t where id = :id {for_update}"
 )
+_COLUMNS = "place, node_id, role, text, at, ref, calls, attachments, extra, model, usage"
+_LAST = (
+    f"select {_COLUMNS} from turns where place = (select max(u.place) from threads t"
+    " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
+    " where t.id = :id)"
+)
 _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
@@ -109,7 +115,7 @@ def append(
         model=model,
         usage=usage or Usage(),
     )
-    return page._replace(head=seq), turn
+    return Page(page.thread_id, page.epoch, page.base, seq), turn
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
@@ -147,8 +153,7 @@ def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000
     row = tx.one("select number from threads where id = :id", id=thread_id)
     base = 0 if row is None else row[0] << _BITS
     rows = tx.all(
-        "select place, node_id, role, text, at, ref, calls, attachments, extra, model, usage"
-        " from turns"
+        f"select {_COLUMNS} from turns"
         " where place > :place and place <= :end order by place limit :limit",
         place=base + after,
         end=base + _MOST,
@@ -182,10 +187,8 @@ def _turn(thread_id: ThreadId, row: Row) -> Turn:
 
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
     """The newest turn, as far as is committed; nobody is kept from writing the next."""
-    row = tx.one(_PAGE.removesuffix(" {for_update}"), id=thread_id)
-    if row is None or row[2] is None:
-        return None
-    return turns(tx, thread_id, after=(row[2] & _MOST) - 1, limit=1)[0]
+    row = tx.one(_LAST, id=thread_id)
+    return None if row is None else _turn(thread_id, row)
 
 
 class Spoken(NamedTuple):

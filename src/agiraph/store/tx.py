@@ -27,6 +27,9 @@ class Tx(Protocol):
     now: datetime
     dialect: Dialect
     """For the few things the two databases do not have in common, such as searching text."""
+    held: dict[str, dict[str, Any]] | None
+    """What was read by its key, by table, and not changed since; None where others may change
+    it meanwhile."""
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Change rows; how many were changed."""
