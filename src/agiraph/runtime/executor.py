@@ -18,12 +18,12 @@ from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
-from agiraph.runtime import reflection, reply
+from agiraph.runtime import prompt, reflection, reply
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.command_line import Bridge, Command
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
-from agiraph.runtime.prompt import Opening, assignment, known, system_prompt
+from agiraph.runtime.prompt import Opening, Start
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services import board, journal
 from agiraph.services.spending import Envelope, envelopes
@@ -53,21 +53,26 @@ class _Seat(NamedTuple):
     """What a person sent along with what they asked for."""
     waiting: dict[str, str]
     paid_from: tuple[Envelope, ...]
+    start: Start | None
+    """What is known for work that is only about to begin."""
 
 
 def _seat(tx: Tx, lease: Lease) -> _Seat:
     threads.hold(tx, lease)
     node = NODES.get(tx, lease.node_id)
     by_teammate = node.creator_id not in (HUMAN, SYSTEM, lease.agent_id)
+    agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
+    is_fresh = node.lane == "work" and not turns
     return _Seat(
         team=TEAMS.get(tx, lease.team_id),
-        agent=AGENTS.get(tx, lease.agent_id),
+        agent=agent,
         node=node,
         giver=board.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
-        turns=threads.turns(tx, lease.thread_id),
+        turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         paid_from=envelopes(tx, node),
+        start=prompt.start(tx, agent, node) if is_fresh else None,
     )
 
 
@@ -116,14 +121,17 @@ class Executor:
                 return await self._reflect(lease, seat)
 
     async def _work(self, lease: Lease, seat: _Seat) -> Outcome:
-        folder = await self._lay_out(seat)
+        folder = self._team_folder(seat.team)
+        await self._lay_out(seat, folder)
         tools: Mapping[str, Tool] = {} if seat.agent.kind == "cli" else self._tools(seat)
-        ctx = self._context(lease, seat)
+        ctx = self._context(lease, seat, folder)
         if not seat.turns:
             specs = tuple(tool.spec for tool in tools.values())
             now = self.clock.now()
-            system = system_prompt(seat.team, seat.agent, folder, specs, now, await known(ctx))
-            said = assignment(seat.node, giver=seat.giver)
+            assert seat.start is not None
+            known = await prompt.known(ctx, seat.start)
+            system = prompt.system_prompt(seat.team, seat.agent, folder, specs, now, known)
+            said = prompt.assignment(seat.node, giver=seat.giver)
             await _begin(ctx, Opening(system, said, seat.attachments))
         if seat.agent.kind == "cli":
             return await Bridge(self.commands).run(ctx)
@@ -179,14 +187,12 @@ class Executor:
             self.toolsets[key] = tools
         return self.toolsets[key]
 
-    async def _lay_out(self, seat: _Seat) -> TeamFolder:
+    async def _lay_out(self, seat: _Seat, folder: TeamFolder) -> None:
         """The folders that an agent works in."""
-        folder = self._team_folder(seat.team)
         agent, node = seat.agent, seat.node
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
         if folder.node(node.id).prepare(node, node.refs):
             await asyncio.to_thread(self.home.settle, seat.team.id, node.id)
-        return folder
 
     def _team_folder(self, team: Team) -> TeamFolder:
         folder = self.home.team(team.id)
@@ -196,9 +202,9 @@ class Executor:
             self.prepared[team.id] = team.goal
         return folder
 
-    def _context(self, lease: Lease, seat: _Seat) -> RunContext:
+    def _context(self, lease: Lease, seat: _Seat, folder: TeamFolder | None = None) -> RunContext:
         agent, node = seat.agent, seat.node
-        folder = self._team_folder(seat.team)
+        folder = folder or self._team_folder(seat.team)
         ctx = RunContext(
             store=self.store,
             home=self.home,

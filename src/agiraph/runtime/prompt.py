@@ -73,30 +73,30 @@ def system_prompt(
     return "\n\n".join(section for section in sections if section.strip())
 
 
-async def known(ctx: RunContext) -> Known:
+async def known(ctx: RunContext, start: "Start") -> Known:
     """What is known for this work; once a day, after all that is known was looked after."""
-    start = await ctx.store.read(_start, ctx)
     if start.drafts or start.is_due:
         await knowing.refreshed(ctx)
     if not start.is_due:
         return Known(start.insights)
     await ctx.store.write(upkeep.maintain, ctx.team.id)
-    insights = (await ctx.store.read(_start, ctx)).insights
+    insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
     return Known(insights, is_upkeep_due=ctx.node.source == "trigger")
 
 
-class _Start(NamedTuple):
+class Start(NamedTuple):
+    """What the rows hold for work that begins."""
+
     insights: list[Insight]
     drafts: list[Draft]
     is_due: bool
 
 
-def _start(tx: Tx, ctx: RunContext) -> _Start:
-    is_lead = ctx.agent.role == "coordinator"
-    return _Start(
-        recall.for_work(tx, ctx.agent.id, ctx.node.task),
-        knowledge.accepted(tx, ctx.agent.id),
-        is_lead and upkeep.is_due(tx, ctx.team.id),
+def start(tx: Tx, agent: Agent, node: WorkNode) -> Start:
+    return Start(
+        recall.for_work(tx, agent.id, node.task),
+        knowledge.accepted(tx, agent.id),
+        agent.role == "coordinator" and upkeep.is_due(tx, agent.team_id),
     )
 
 
