@@ -244,3 +244,36 @@ def characters(text: str) -> Iterator[str]:
         else:
             yield "\N{REPLACEMENT CHARACTER}" if "\ud800" <= char <= "\udfff" else char
         char = after
+
+
+async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: Founded) -> None:
+    def change_and_read(tx: Tx) -> list[str]:
+        node = founded.node
+        assert node is not None
+        seen = [NODES.get(tx, node.id).title]
+        NODES.update(tx, node.id, title="by its table")
+        seen.append(NODES.get(tx, node.id).title)
+        tx.run("update nodes set title = :title where id = :id", title="by hand", id=node.id)
+        seen.append(NODES.get(tx, node.id, lock=True).title)
+        tx.run("update teams set name = :name", name="another table")
+        return [*seen, NODES.get(tx, node.id).title, TEAMS.get(tx, node.team_id).name]
+
+    assert founded.node is not None
+    seen = await store.write(change_and_read)
+    names = [founded.node.title, "by its table", "by hand", "by hand", "another table"]
+    assert seen == names
+    assert (await store.read(NODES.get, founded.node.id)).title == "by hand"
+
+
+async def test_what_was_undone_is_not_read_again(store: Store, founded: Founded) -> None:
+    node = founded.node
+    assert node is not None
+
+    def change_and_fail(tx: Tx) -> None:
+        NODES.update(tx, node.id, title="never")
+        assert NODES.get(tx, node.id).title == "never"
+        raise Refused("No.")
+
+    with pytest.raises(Refused):
+        await store.write(change_and_fail)
+    assert (await store.write(NODES.get, node.id)).title == node.title
