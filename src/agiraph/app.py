@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.home.layout import Home, HomeLock
@@ -23,21 +22,10 @@ from agiraph.runtime.ticker import Callback, Ticker
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.watchdog import watch
 from agiraph.store.database import Store
-from agiraph.store.sqlite import SqliteStore
+from agiraph.store.opening import open_store
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
-
-
-async def open_store(url: str, clock: Clock) -> Store:
-    """The database at this address, ready for use."""
-    if url.startswith("sqlite:///"):
-        return SqliteStore(Path(url.removeprefix("sqlite:///")), clock)
-    if url.startswith(("postgresql://", "postgres://")):
-        from agiraph.store.postgres import PostgresStore  # loaded only where it is used
-
-        return await PostgresStore.open(url, clock)
-    raise Misconfigured(f"AGIRAPH_DATABASE_URL {url!r} is not sqlite:///PATH or postgresql://….")
 
 
 def make_engine(url: str, store: Store, clock: Clock, dispatcher: Dispatcher) -> Engine:

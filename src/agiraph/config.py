@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Annotated, Any, NotRequired, cast
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agiraph.api.address import Address
-from agiraph.api.address import read as read_address
 from agiraph.domain.errors import Misconfigured
 from agiraph.logs import LEVELS
+from agiraph.place import FILE, IN_FILE, Place, chain, find, written_in
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
 from agiraph.runtime.channels import Channel
@@ -34,9 +32,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    home: Path
-    database_url: str = field(repr=False)
+class Settings(Place):
     model: str
     reply_model: str
     """Who answers people in the foreground."""
@@ -48,9 +44,6 @@ class Settings:
     """Where messages for the person go, besides their inbox."""
     web: Web = Web()
     """How pages are opened, and which engine searches."""
-    address: Address = Address()
-    token: str = field(default="", repr=False)
-    """The API's token; empty: the one in the home."""
     log: str = ""
     """How much is logged; empty: little at a terminal, more elsewhere."""
     traces: str = ""
@@ -59,21 +52,13 @@ class Settings:
     """Every setting with its origin, secrets masked: for people to look at."""
 
 
-FILE = "agiraph.toml"
 SECRETS = frozenset(
     ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "AGIRAPH_TOKEN")
 )
-_IN_FILE = {
-    "AGIRAPH_DATABASE_URL": "database_url",
-    "AGIRAPH_MODEL": "model",
-    "AGIRAPH_REPLY_MODEL": "reply_model",
-}
-"""What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
 _SERVERS = "servers"
 _MODELS = "models"
 _COMMANDS = "commands"
 _CHANNELS = "channels"
-_SERVER = "server"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = VENDORS | {"demo", "text"}
@@ -89,14 +74,15 @@ class _CommandEntry(TypedDict):
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings in force, or `Misconfigured` with the file and line to look at."""
-    home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
-    written = _read(home / FILE)
+    place = find(environ)
+    home, address = place.home, place.address
+    written = written_in(home / FILE)
     shown: dict[str, Setting] = {}
 
     def pick(name: str, default: str) -> str:
         found = Setting(value=default, origin="default")
-        if (key := _IN_FILE.get(name)) in written:
-            found = Setting(value=_chain(written[key]), origin=FILE)
+        if (key := IN_FILE.get(name)) in written:
+            found = Setting(value=chain(written[key]), origin=FILE)
         if environ.get(name):
             found = Setting(value=environ[name], origin="environment")
         masked = "set" if name in SECRETS and found.value else found.value
@@ -127,7 +113,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
-    address = read_address(home / FILE, written.get(_SERVER, {}), environ)
     web = web_of(home / FILE, written.get(_SEARCH), environ, own_port=address.port)
     if engine := shown_engine(web):
         origin = FILE if _SEARCH in written else "environment"
@@ -137,7 +122,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
     return Settings(
         home=home,
-        database_url=pick("AGIRAPH_DATABASE_URL", f"sqlite:///{home / 'agiraph.db'}"),
+        database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
         model=pick("AGIRAPH_MODEL", keys.first_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         keys=keys,
@@ -157,32 +142,6 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     if (chosen := value.strip().lower()) in ("", *choices):
         return chosen
     raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        written = tomllib.loads(path.read_bytes().decode())
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    tables = {_SERVERS, _MODELS, _COMMANDS, _CHANNELS, _SERVER, _SEARCH}
-    if unknown := set(written) - set(_IN_FILE.values()) - tables:
-        known = ", ".join(sorted([*_IN_FILE.values(), *tables]))
-        raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
-    texts = {name: _chain(value) for name, value in written.items() if name not in tables}
-    if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
-        raise Misconfigured(f"{path}: {', '.join(wrong)} must be text, in quotes.")
-    return written
-
-
-def _chain(value: Any) -> Any:
-    """Several models, each standing behind the one before, as one name."""
-    if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
-        return ", ".join(cast(list[str], value))
-    return cast(Any, value)
 
 
 def _terms(path: Path, written: Any) -> dict[str, Terms]:

@@ -1,31 +1,35 @@
-"""Views: what clients see of teams, agents, nodes and messages."""
+"""Views: what clients see. They know nothing of how it is kept, so that clients load little."""
 
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.domain.chat import Thread, Turn
-from agiraph.domain.ids import HUMAN
-from agiraph.domain.messages import Decision, Message, MessageKind, Rating
-from agiraph.domain.people import AgentKind, Mode, Team, TeamStatus
-from agiraph.domain.stages import Stage, StageContract, StageStatus
-from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason, WorkNode
-from agiraph.services import board, notices
-from agiraph.services.people import Doing, Member
-from agiraph.store import dependencies, events, messages, nodes, spend, stages, teams
-from agiraph.store.tx import Tx
+from agiraph.domain.access import PassKind, Scope
+from agiraph.domain.deliveries import Delivery
+from agiraph.domain.messages import Decision, MessageKind, Rating, State
+from agiraph.domain.passages import PassageKind
+from agiraph.domain.people import AgentKind, Doing, Mode, TeamStatus
+from agiraph.domain.stages import StageContract, StageStatus
+from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
+from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
+
+NOUNS = ConfigDict(use_attribute_docstrings=True)
+"""Of views that hold nouns of the domain, whose own words describe their fields."""
 
 
 class View(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    # Built when it is first used: a command uses one or two of them. Nor are fields described by
+    # docstrings, for which this file would be read again for every class.
+    model_config = ConfigDict(defer_build=True)
 
 
 class Cost(View):
     calls: int
     tokens: int
-    usd: float
-    """What is known of it; calls whose price nobody knows count no money."""
+    usd: float = Field(
+        description="What is known of it; calls whose price nobody knows count no money."
+    )
 
 
 class TeamView(View):
@@ -38,34 +42,11 @@ class TeamView(View):
     created_at: datetime
     learns: bool
     members: int
-    working: int
-    """Members that are at work now."""
+    working: int = Field(description="Members that are at work now.")
     open_questions: int
     unread: int
     usd: float
-    head: int
-    """The number of its newest event."""
-
-
-def team_view(tx: Tx, team: Team) -> TeamView:
-    members = teams.members(tx, team.id)
-    return TeamView(
-        id=team.id,
-        name=team.name,
-        goal=team.goal,
-        mode=team.mode,
-        status=team.status,
-        coordinator_id=members[0].id if members else None,
-        created_at=team.created_at,
-        learns=team.learns,
-        members=len(members),
-        working=nodes.count_running(tx, team.id),
-        open_questions=len(messages.open_questions(tx, team.id)),
-        unread=messages.unread_from(tx, team.id),
-        usd=sum(row.usd for row in spend.of_team(tx, team.id)),
-        # With what is being changed just now, which is numbered when this commits.
-        head=events.head(tx, team.id) + tx.emitted(team.id),
-    )
+    head: int = Field(description="The number of its newest event.")
 
 
 class AgentView(View):
@@ -76,10 +57,8 @@ class AgentView(View):
     kind: AgentKind
     model: str
     command: str | None
-    status: Doing
-    """What it is doing: a query, never stored."""
-    node_id: str | None
-    """What it works on, or did last."""
+    status: Doing = Field(description="What it is doing: a query, never stored.")
+    node_id: str | None = Field(description="What it works on, or did last.")
     node_title: str
     thread_id: str | None
     waiting_reason: str | None
@@ -88,32 +67,7 @@ class AgentView(View):
     parent_thread_id: str | None
     created_at: datetime
     retired_at: datetime | None
-    unread: int
-    """Messages of its to the person that they have not read."""
-
-
-def agent_view(tx: Tx, member: Member) -> AgentView:
-    agent, node = member.agent, member.node
-    return AgentView(
-        id=agent.id,
-        team_id=agent.team_id,
-        name=agent.name,
-        role=agent.role,
-        kind=agent.kind,
-        model=agent.model,
-        command=agent.command,
-        status=member.doing,
-        node_id=None if node is None else node.id,
-        node_title="" if node is None else notices.title_of(node),
-        thread_id=None if member.thread is None else member.thread.id,
-        waiting_reason=None if node is None else node.waiting_reason,
-        persistent=agent.persistent,
-        created_for=agent.created_for,
-        parent_thread_id=agent.parent_thread_id,
-        created_at=agent.created_at,
-        retired_at=agent.retired_at,
-        unread=messages.unread_from(tx, agent.team_id, sender=agent.id),
-    )
+    unread: int = Field(description="Messages of its to the person that they have not read.")
 
 
 class NodeView(View):
@@ -144,66 +98,32 @@ class NodeView(View):
     started_at: datetime | None
     ended_at: datetime | None
     stalled_at: datetime | None
-    cost: Cost
-    """Of this node and everything below it."""
-
-
-def node_view(tx: Tx, node: WorkNode) -> NodeView:
-    used = spend.total(tx, node.id)
-    return NodeView(
-        id=node.id,
-        team_id=node.team_id,
-        title=notices.title_of(node),
-        task=node.task,
-        status=node.status,
-        source=node.source,
-        lane=node.lane,
-        creator_id=node.creator_id,
-        creator=board.name_of(tx, node.creator_id),
-        assignee_id=node.assignee_id,
-        assignee=None if node.assignee_id is None else board.name_of(tx, node.assignee_id),
-        parent_id=node.parent_id,
-        depends_on=[needed.id for needed in dependencies.needs(tx, node.id)],
-        stage_id=node.stage_id,
-        trigger_id=node.trigger_id,
-        thread_id=node.thread_id,
-        depth=node.depth,
-        attempt=node.attempt,
-        waiting_reason=node.waiting_reason,
-        stop_reason=node.stop_reason,
-        checkpoint=node.checkpoint,
-        result=node.result,
-        doubts=node.doubts,
-        created_at=node.created_at,
-        started_at=node.started_at,
-        ended_at=node.ended_at,
-        stalled_at=node.stalled_at,
-        cost=Cost(calls=used.calls, tokens=used.tokens, usd=used.usd),
-    )
+    cost: Cost = Field(description="Of this node and everything below it.")
 
 
 class FileView(View):
-    path: str
-    """From the team's folder on."""
+    path: str = Field(description="From the team's folder on.")
     kind: str
     size: int
     modified: datetime
 
 
 class NodeDetail(NodeView):
+    model_config = NOUNS
+
     refs: dict[str, str]
     acceptance: list[str]
     if_unmet: IfUnmet
     budget: Budget
-    manifest: dict[str, str]
-    """What it published, with the hash of each file."""
+    manifest: dict[str, str] = Field(description="What it published, with the hash of each file.")
     files: list[FileView]
     children: list[str]
-    started: int
-    """How often somebody sat down to it."""
+    started: int = Field(description="How often somebody sat down to it.")
 
 
 class StageView(View):
+    model_config = NOUNS
+
     id: str
     team_id: str
     node_id: str
@@ -216,33 +136,16 @@ class StageView(View):
     ended_at: datetime | None
 
 
-def stage_view(tx: Tx, stage: Stage) -> StageView:
-    return StageView(
-        id=stage.id,
-        team_id=stage.team_id,
-        node_id=stage.node_id,
-        name=stage.name,
-        status=stage.status,
-        contract=stage.contract,
-        nodes=[node.id for node in stages.nodes(tx, stage.id)],
-        assessment=stage.assessment,
-        created_at=stage.created_at,
-        ended_at=stage.ended_at,
-    )
-
-
 class AttachmentView(View):
     name: str
     media_type: str
-    data: str
-    """Base64."""
+    data: str = Field(description="Base64.")
 
 
 class MessageView(View):
     id: str
     team_id: str
-    seq: int
-    """Its place in the recipient's mailbox."""
+    seq: int = Field(description="Its place in the recipient's mailbox.")
     sender: str
     sender_name: str
     recipient: str
@@ -255,39 +158,13 @@ class MessageView(View):
     client_id: str | None
     attachments: list[AttachmentView]
     created_at: datetime
-    seen_at: datetime | None
-    """When its recipient heard it: an agent at a step of its work, the person by reading."""
+    seen_at: datetime | None = Field(
+        description="When its recipient heard it: an agent at a step of its work, the person by "
+        "reading."
+    )
     answered_at: datetime | None
     decision: Decision | None
-    rating: Rating | None
-    """What the person thought of a briefing."""
-
-
-def message_view(tx: Tx, message: Message) -> MessageView:
-    return MessageView(
-        id=message.id,
-        team_id=message.team_id,
-        seq=message.seq,
-        sender=message.sender,
-        sender_name=HUMAN if message.sender == HUMAN else board.name_of(tx, message.sender),
-        recipient=message.recipient,
-        kind=message.kind,
-        title=message.title,
-        text=message.text,
-        options=list(message.options),
-        node_id=message.node_id,
-        in_reply_to=message.in_reply_to,
-        client_id=message.client_id,
-        attachments=[
-            AttachmentView(name=a.name, media_type=a.media_type, data=a.data)
-            for a in message.attachments
-        ],
-        created_at=message.created_at,
-        seen_at=message.seen_at,
-        answered_at=message.answered_at,
-        decision=message.decision,
-        rating=message.rating,
-    )
+    rating: Rating | None = Field(description="What the person thought of a briefing.")
 
 
 class ThreadView(View):
@@ -299,19 +176,6 @@ class ThreadView(View):
     parent_id: str | None
     created_at: datetime
     closed_at: datetime | None
-
-
-def thread_view(thread: Thread) -> ThreadView:
-    return ThreadView(
-        id=thread.id,
-        team_id=thread.team_id,
-        agent_id=thread.agent_id,
-        node_id=thread.node_id,
-        kind=thread.kind,
-        parent_id=thread.parent_id,
-        created_at=thread.created_at,
-        closed_at=thread.closed_at,
-    )
 
 
 class CallView(View):
@@ -334,17 +198,116 @@ class TurnView(View):
     usd: float | None
 
 
-def turn_view(turn: Turn) -> TurnView:
-    return TurnView(
-        seq=turn.seq,
-        role=turn.role,
-        text=turn.text,
-        at=turn.at,
-        ref=turn.ref,
-        calls=[CallView(id=c.id, name=c.name, arguments=c.arguments) for c in turn.calls],
-        failed=bool(turn.extra.get("failed")),
-        model=turn.model,
-        input_tokens=turn.usage.input_tokens,
-        output_tokens=turn.usage.output_tokens,
-        usd=turn.usage.usd,
+class InboxItem(View):
+    model_config = NOUNS
+
+    message: MessageView
+    state: State
+    needs_answer: bool = Field(description="Whether somebody waits for the person's word.")
+    deliveries: list[Delivery] = Field(
+        description="How it fared on its way to the person's channels."
+    )
+
+
+class InboxPage(View):
+    items: list[InboxItem]
+    cursor: str | None = Field(
+        description="For `after`, to get the next page; null if this was the last."
+    )
+    unread: int
+
+
+class TriggerView(View):
+    id: str
+    team_id: str
+    agent_id: str
+    type: TriggerType
+    action: ActionType
+    config: dict[str, Any]
+    payload: dict[str, Any]
+    zone: str
+    misfire: Misfire
+    overlap: Overlap
+    status: TriggerStatus
+    due_at: datetime | None = Field(
+        description="When it fires next; null while its agent works, or if it is not time that "
+        "sets it off."
+    )
+    is_overdue: bool
+    fired_at: datetime | None
+    fired: int
+    skipped: int
+    gated: int = Field(
+        description="How often there was nothing to wake anybody for; that cost nothing."
+    )
+    made_by: str
+    promised_to: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ended: str | None
+    cost: Cost
+
+
+class MadeTrigger(TriggerView):
+    secret: str | None = Field(
+        default=None, description="What a webhook's caller must send; shown this once."
+    )
+
+
+class HeldView(View):
+    id: str
+    agent_id: str
+    kind: str
+    text: str
+    source: str = Field(description="Where its words come from, as far as that is known.")
+    created_at: datetime
+
+
+class HitView(View):
+    kind: PassageKind
+    ref: str = Field(
+        description="Where it is from: a path, an address, the id of an insight or a node."
+    )
+    title: str
+    text: str
+    tainted: bool = Field(description="Nobody on the team vouches for these words.")
+    created_at: datetime
+
+
+class Listing(View):
+    """What is in a folder."""
+
+    path: str
+    entries: list[FileView]
+
+
+class TokenView(View):
+    id: str
+    kind: PassKind
+    name: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class IssuedToken(TokenView):
+    secret: str = Field(description="Shown this once and kept nowhere.")
+
+
+class LinkView(View):
+    path: str = Field(description="To be opened in a browser on this server; good once.")
+    expires_at: datetime | None
+
+
+class Health(View):
+    status: str
+
+
+class Stopped(View):
+    """How much an emergency stop ended."""
+
+    teams: int
+    nodes: int = Field(
+        description="Pieces of work that were open and are cancelled; what runs ends within "
+        "seconds."
     )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from agiraph import config
+from agiraph import place
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
 from agiraph.cli.inbox import decide, everything
@@ -49,7 +49,7 @@ async def chat(agent: str, team: str | None) -> None:
     Through a pipe, each line waits until the one before was answered and worked on.
     """
     console = Console(highlight=False, emoji=False, soft_wrap=True)
-    history = config.load(environment()).home / "history"
+    history = place.find(environment()).home / "history"
     async with connected() as client:
         found = await find_agent(client, agent, team)
         with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:

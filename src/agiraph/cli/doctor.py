@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.app import open_store
 from agiraph.cli.session import as_json, command, shown
 from agiraph.config import Settings
 from agiraph.domain.chat import Transcript, Turn
@@ -28,6 +27,7 @@ from agiraph.providers.registry import Registry
 from agiraph.services import checkup
 from agiraph.store import ailments
 from agiraph.store.database import Store
+from agiraph.store.opening import open_store
 
 Verdict = Literal["fine", "note", "problem"]
 GIB = 2**30

@@ -1,19 +1,21 @@
 """`agiraph inbox` and `agiraph answer`: what agents want of you, and what you say to it."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 from rich.console import Console
 
-from agiraph.api.routes.inbox import InboxItem
+from agiraph.api.views import InboxItem
 from agiraph.cli import tables
-from agiraph.cli.local import Local
 from agiraph.cli.session import as_json, command, is_missing, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.messages import Decision
+
+if TYPE_CHECKING:
+    from agiraph.cli.local import Local
 
 DECISIONS: dict[str, Decision] = {
     "approve": "approve", "yes": "approve", "y": "approve",
@@ -48,7 +50,7 @@ def decide(question: Question, text: str) -> tuple[str, Decision | None]:
     return note.strip(), decision
 
 
-async def everything(found: Client | Local) -> list[InboxItem]:
+async def everything(found: "Client | Local") -> list[InboxItem]:
     """The whole inbox; what needs an answer first."""
     page = await found.inbox(limit=PAGE)
     items = page.items

@@ -1,21 +1,26 @@
 """Local: the database itself, read as a server would show it, for when none runs."""
 
-from agiraph.api.routes.inbox import InboxItem, InboxPage, item_view
-from agiraph.api.routes.triggers import TriggerView, trigger_fields
-from agiraph.api.views import (
-    AgentView,
-    NodeView,
-    TeamView,
-    TurnView,
+from agiraph.api.showing import (
     agent_view,
+    item_view,
     node_view,
     team_view,
+    trigger_fields,
     turn_view,
 )
+from agiraph.api.views import (
+    AgentView,
+    InboxItem,
+    InboxPage,
+    NodeView,
+    TeamView,
+    TriggerView,
+    TurnView,
+)
+from agiraph.domain.costs import Costs
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.services import costs, inbox, journal, people
-from agiraph.services.costs import Costs
 from agiraph.store import nodes, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store

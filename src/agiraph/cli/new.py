@@ -3,7 +3,7 @@
 import click
 from rich.console import Console
 
-from agiraph import config
+from agiraph import place
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
@@ -45,7 +45,7 @@ async def new(
         team = await client.create_team(goal, name=name, mode=mode, model=model, budget=limit)
         if waits:
             console = Console(highlight=False, emoji=False, soft_wrap=True)
-            home = config.load(environment()).home
+            home = place.find(environment()).home
             raise click.exceptions.Exit(await Remote(client, console, home).watch(team))
     if json_:
         return click.echo(as_json(team))

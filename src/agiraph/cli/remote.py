@@ -6,8 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from agiraph.api.routes.inbox import InboxItem
-from agiraph.api.views import MessageView, NodeDetail, NodeView, TeamView
+from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, TeamView
 from agiraph.cli import terminal
 from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress

@@ -1,4 +1,4 @@
-"""Session: a command's way to the home, the database and the settings in force."""
+"""Session: a command's way to the server of a home, or to its database."""
 
 import asyncio
 import gc
@@ -6,18 +6,15 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import uvloop
 from pydantic import BaseModel
 from rich.markup import escape
 
-from agiraph import config
-from agiraph.app import open_store
-from agiraph.cli.local import Local
+from agiraph import place
 from agiraph.client import Client
-from agiraph.config import Settings
 from agiraph.domain.errors import (
     Declined,
     HomeInUse,
@@ -29,7 +26,11 @@ from agiraph.domain.errors import (
 from agiraph.domain.time import SystemClock
 from agiraph.hidden import environment
 from agiraph.home.layout import Home, HomeLock
-from agiraph.store.database import Store
+from agiraph.place import Place
+
+if TYPE_CHECKING:  # most commands ask a server, and need no more than that
+    from agiraph.cli.local import Local
+    from agiraph.store.database import Store
 
 R = TypeVar("R")
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -47,8 +48,11 @@ def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
     @wraps(act)
     def run(*args: Any, **kwargs: Any) -> R:
         tune()
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_awaited(act(*args, **kwargs)))
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(_awaited(act(*args, **kwargs)))
+        finally:
+            gc.freeze()  # the process ends: to look through everything once more takes long
 
     return run
 
@@ -58,18 +62,20 @@ async def _awaited(result: Awaitable[R]) -> R:
 
 
 @asynccontextmanager
-async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Settings, Store]]:
+async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Store"]]:
     """The database, for a command that looks something up or leaves a word.
 
     To write, nobody else may be running on the home: they would not notice.
     """
-    settings = config.load(environment())
-    embedded = settings.database_url.startswith("sqlite:")
-    home = Home.open(settings.home)
+    from agiraph.store.opening import open_store  # loaded only where it is used
+
+    where = place.find(environment())
+    embedded = where.database_url.startswith("sqlite:")
+    home = Home.open(where.home)
     lock: HomeLock | None = home.lock() if to_write and embedded else None
-    store = await open_store(settings.database_url, SystemClock())
+    store = await open_store(where.database_url, SystemClock())
     try:
-        yield settings, store
+        yield where, store
     finally:
         await store.close()
         if lock is not None:
@@ -79,19 +85,19 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Settings, St
 @asynccontextmanager
 async def connected() -> AsyncGenerator[Client]:
     """The server of this home, for a command that needs one."""
-    settings = config.load(environment())
-    async with Client.of(settings) as client:
-        await _meet(client, settings)
+    where = place.find(environment())
+    async with Client.of(where) as client:
+        await _meet(client, where)
         yield client
 
 
-async def _meet(client: Client, settings: Settings) -> None:
+async def _meet(client: Client, where: Place) -> None:
     try:
         if not client.has_token:
             raise client.unreachable()
         await client.check()
     except Unreachable as error:
-        if holder := _holder(settings):
+        if holder := _holder(where):
             raise Unreachable(
                 f"{holder} No server answers at {client.url}: if it is `agiraph up`, set "
                 "AGIRAPH_HOST and AGIRAPH_PORT as they are set there; if not, end it first."
@@ -101,30 +107,31 @@ async def _meet(client: Client, settings: Settings) -> None:
         if error.status != 401:
             raise
         raise Misconfigured(
-            f"The server at {client.url} does not know the token of {str(settings.home)!r}: it "
+            f"The server at {client.url} does not know the token of {str(where.home)!r}: it "
             "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
         ) from error
 
 
-def _holder(settings: Settings) -> str:
+def _holder(where: Place) -> str:
     """Who works on this home without a server, in a sentence; empty if nobody does."""
-    if not settings.home.is_dir() or not settings.database_url.startswith("sqlite:"):
+    if not where.home.is_dir() or not where.database_url.startswith("sqlite:"):
         return ""
     try:
-        Home.open(settings.home).lock().release()
+        Home.open(where.home).lock().release()
     except HomeInUse as error:
         return str(error).partition(". ")[0] + "."
     return ""
 
 
 @asynccontextmanager
-async def source(*, to_write: bool = False) -> AsyncGenerator[Client | Local]:
+async def source(*, to_write: bool = False) -> AsyncGenerator["Client | Local"]:
     """The server of this home if it runs; without one, the database itself."""
-    settings = config.load(environment())
-    async with Client.of(settings) as client:
+    async with Client.of(place.find(environment())) as client:
         if await _is_there(client):
             yield client
             return
+    from agiraph.cli.local import Local  # loaded only where it is used
+
     async with opened(to_write=to_write) as (_, store):
         yield Local(store)
 

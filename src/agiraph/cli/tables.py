@@ -3,12 +3,10 @@
 from rich.table import Column, Table
 from rich.tree import Tree
 
-from agiraph.api.routes.inbox import InboxItem
-from agiraph.api.routes.triggers import TriggerView
-from agiraph.api.views import AgentView, NodeView, TeamView
+from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
+from agiraph.domain.costs import Bill, Costs, Sum
 from agiraph.domain.work import NodeStatus
-from agiraph.services.costs import Bill, Costs, Sum
 
 _STATUS = {
     "active": "green",

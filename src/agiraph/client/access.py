@@ -1,8 +1,6 @@
 """Access: tokens, sign-in links, the audit; whether the server is well, and stopping it all."""
 
-from agiraph.api.routes.access import IssuedToken, LinkView, TokenView
-from agiraph.api.routes.health import Health
-from agiraph.api.routes.operations import Stopped
+from agiraph.api.views import Health, IssuedToken, LinkView, Stopped, TokenView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.access import Deed, Scope
 

@@ -18,9 +18,9 @@ import orjson
 from pydantic import TypeAdapter
 from yarl import URL
 
-from agiraph.config import Settings
 from agiraph.domain.errors import Declined, Unreachable
 from agiraph.home.layout import known_token
+from agiraph.place import Place
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 15.0
@@ -62,12 +62,12 @@ class Connection:
         """Whether this server has answered before."""
 
     @classmethod
-    def of(cls, settings: Settings, **more: Any) -> Self:
+    def of(cls, place: Place, **more: Any) -> Self:
         """To the server of this home, whether it runs or not."""
-        certificate = settings.address.certificate
+        certificate = place.address.certificate
         if certificate is not None:
             more["trust"] = ssl.create_default_context(cafile=certificate)
-        return cls(settings.address.url, settings.token or known_token(settings.home), **more)
+        return cls(place.address.url, place.token or known_token(place.home), **more)
 
     async def __aenter__(self) -> Self:
         if self._session is None:

@@ -1,7 +1,6 @@
 """Files: what a team has in its folder and its notes."""
 
-from agiraph.api.routes.files import Listing
-from agiraph.api.views import FileView
+from agiraph.api.views import FileView, Listing
 from agiraph.client.connection import Connection, path_of
 
 

@@ -2,12 +2,9 @@
 
 from datetime import datetime
 
-from agiraph.api.routes.knowledge import HeldView
-from agiraph.api.routes.research import HitView
-from agiraph.api.views import NodeView
+from agiraph.api.views import HeldView, HitView, NodeView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
-from agiraph.services.research import PAGES, SEARCHES
 
 
 class KnowledgeCalls(Connection):
@@ -63,10 +60,16 @@ class KnowledgeCalls(Connection):
         return await self.post(Change, path_of("changes", change, "undo"))
 
     async def start_research(
-        self, agent: str, goal: str, *, max_searches: int = SEARCHES, max_pages: int = PAGES
+        self,
+        agent: str,
+        goal: str,
+        *,
+        max_searches: int | None = None,
+        max_pages: int | None = None,
     ) -> NodeView:
         """Have a question looked into; the report comes to the inbox."""
-        body = {"goal": goal, "max_searches": max_searches, "max_pages": max_pages}
+        limits = {"max_searches": max_searches, "max_pages": max_pages}
+        body = {"goal": goal, **{k: v for k, v in limits.items() if v is not None}}
         return await self.make(NodeView, path_of("agents", agent, "research"), body)
 
     async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[HitView]:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from agiraph.api.routes.inbox import InboxItem, InboxPage
-from agiraph.api.views import MessageView, ThreadView, TurnView
+from agiraph.api.views import InboxItem, InboxPage, MessageView, ThreadView, TurnView
 from agiraph.client.connection import PAGE, Connection, path_of
 from agiraph.domain.messages import Decision, Rating
 

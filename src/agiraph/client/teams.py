@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agiraph.api.routes.operations import Stopped
-from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
+from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, Stopped, TeamView
 from agiraph.client.connection import Connection, path_of
+from agiraph.domain.costs import Costs
 from agiraph.domain.errors import NotFound
 from agiraph.domain.people import Mode
-from agiraph.services.costs import Costs
 
 
 class TeamCalls(Connection):

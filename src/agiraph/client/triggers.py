@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from agiraph.api.routes.triggers import MadeTrigger, TriggerView
+from agiraph.api.views import MadeTrigger, TriggerView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.triggers import ActionType, Firing, TriggerType
 

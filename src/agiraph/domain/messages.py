@@ -21,6 +21,8 @@ MessageKind = Literal[
     "nudge",
 ]
 
+State = Literal["unread", "read", "answered"]
+"""How the person has dealt with something in their inbox."""
 Decision = Literal["approve", "deny"]
 Rating = Literal["up", "down"]
 

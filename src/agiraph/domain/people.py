@@ -10,6 +10,8 @@ from agiraph.domain.nouns import noun
 Mode = Literal["finite", "infinite"]
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
+Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
+"""What an agent is at, as people see it."""
 
 
 @noun

@@ -1,17 +1,16 @@
 """Inbox: what agents put before the person. Reading marks an item; nothing ever takes it away."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, MessageId
-from agiraph.domain.messages import INBOX, Message
+from agiraph.domain.messages import INBOX, Message, State
 from agiraph.store import deliveries, messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-State = Literal["unread", "read", "answered"]
 MOST = 500
 
 

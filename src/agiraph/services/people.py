@@ -2,12 +2,12 @@
 
 import re
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from agiraph.domain.chat import Thread
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
-from agiraph.domain.people import Agent, AgentKind
+from agiraph.domain.people import Agent, AgentKind, Doing
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import nodes, teams, threads, waits
 from agiraph.store.teams import AGENTS, TEAMS
@@ -16,8 +16,6 @@ from agiraph.store.tx import Tx
 EVERYONE = "everyone"
 RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE, "new", "cli"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-
-Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
 
 
 def hire(

@@ -1,6 +1,6 @@
 """Access: signing in, tokens, and the audit of what was done with them."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.api.deps import After, Limit, TheApi
 from agiraph.api.gate import COOKIE
 from agiraph.api.problems import documented
-from agiraph.domain.access import Deed, Pass, PassKind, Scope
+from agiraph.api.views import IssuedToken, LinkView, TokenView
+from agiraph.domain.access import Deed, Pass, Scope
 from agiraph.services import access
 from agiraph.store import access as rows
 
@@ -28,19 +29,6 @@ class NewToken(BaseModel):
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"
     days: int | None = Field(default=None, ge=1, le=3650, description="How long it is good for.")
-
-
-class TokenView(BaseModel):
-    id: str
-    kind: PassKind
-    name: str
-    scope: Scope
-    created_at: datetime
-    expires_at: datetime | None
-
-
-class IssuedToken(TokenView):
-    secret: str = Field(description="Shown this once and kept nowhere.")
 
 
 def _view(granted: Pass) -> dict[str, object]:
@@ -70,11 +58,6 @@ async def revoke_token(token: str, api: TheApi) -> Response:
     """Take a token back; open lines of its bearer are closed within seconds."""
     await api.store.write(access.revoke, token)
     return Response(status_code=204)
-
-
-class LinkView(BaseModel):
-    path: str = Field(description="To be opened in a browser on this server; good once.")
-    expires_at: datetime | None
 
 
 @router.post("/tokens/link", status_code=201, responses=documented())

@@ -9,16 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agiraph.api.deps import After, Limit, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import (
-    AgentView,
-    MessageView,
-    ThreadView,
-    TurnView,
-    agent_view,
-    message_view,
-    thread_view,
-    turn_view,
-)
+from agiraph.api.showing import agent_view, message_view, thread_view, turn_view
+from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import HUMAN, AgentId, ThreadId
 from agiraph.domain.people import Agent

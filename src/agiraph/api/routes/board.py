@@ -6,14 +6,8 @@ from fastapi import APIRouter, Response
 
 from agiraph.api.deps import After, Api, Limit, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import (
-    FileView,
-    NodeDetail,
-    NodeView,
-    StageView,
-    node_view,
-    stage_view,
-)
+from agiraph.api.showing import node_view, stage_view
+from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import WorkNode

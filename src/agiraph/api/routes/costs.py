@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
+from agiraph.domain.costs import Costs
 from agiraph.services import costs
-from agiraph.services.costs import Costs
 from agiraph.store import teams
 
 router = APIRouter(tags=["costs"])

@@ -5,11 +5,10 @@ import mimetypes
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel
 
 from agiraph.api.deps import Api, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import FileView
+from agiraph.api.views import FileView, Listing
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.home.beneath import Folder
@@ -20,13 +19,6 @@ router = APIRouter(tags=["files"])
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
 _SHOWN_AS_THEY_ARE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-
-
-class Listing(BaseModel):
-    """What is in a folder."""
-
-    path: str
-    entries: list[FileView]
 
 
 FILES: dict[int | str, dict[str, Any]] = {

@@ -1,17 +1,13 @@
 """Health: whether this process lives, and whether it can do its work."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 
 from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
+from agiraph.api.views import Health
 from agiraph.services import access
 
 router = APIRouter(tags=["health"])
-
-
-class Health(BaseModel):
-    status: str
 
 
 @router.get("/healthz")

@@ -7,31 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import Limit, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import MessageView, View, message_view
-from agiraph.domain.deliveries import Delivery
+from agiraph.api.showing import item_view
+from agiraph.api.views import InboxItem, InboxPage
 from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import Decision
 from agiraph.services import briefings, inbox, journal, mail
-from agiraph.services.inbox import State
 from agiraph.store.tx import Tx
 
 router = APIRouter(tags=["inbox"])
-
-
-class InboxItem(View):
-    message: MessageView
-    state: State
-    needs_answer: bool
-    """Whether somebody waits for the person's word."""
-    deliveries: list[Delivery]
-    """How it fared on its way to the person's channels."""
-
-
-class InboxPage(View):
-    items: list[InboxItem]
-    cursor: str | None
-    """For `after`, to get the next page; null if this was the last."""
-    unread: int
 
 
 class TheAnswer(BaseModel):
@@ -58,15 +41,6 @@ class Thumb(BaseModel):
     )
 
     thumb: Literal["up", "down"]
-
-
-def item_view(tx: Tx, item: inbox.Item) -> InboxItem:
-    return InboxItem(
-        message=message_view(tx, item.message),
-        state=item.state,
-        needs_answer=item.needs_answer,
-        deliveries=list(item.deliveries),
-    )
 
 
 @router.get("/inbox", responses=documented())

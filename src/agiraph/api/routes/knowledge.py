@@ -1,6 +1,5 @@
 """Knowledge: what agents know of the person and of their subject, and its changes."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -8,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from agiraph.api.deps import After, Limit, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import View
+from agiraph.api.views import HeldView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, AgentId
 from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
@@ -49,16 +48,6 @@ class NewInsight(NewMemory):
 
     type: InsightType
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
-
-
-class HeldView(View):
-    id: str
-    agent_id: str
-    kind: str
-    text: str
-    source: str
-    """Where its words come from, as far as that is known."""
-    created_at: datetime
 
 
 def _agent(tx: Tx, agent: str) -> Agent:

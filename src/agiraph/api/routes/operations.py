@@ -1,23 +1,15 @@
 """Operations: what whoever runs the server does with all of it at once."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 
 from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
+from agiraph.api.views import Stopped
 from agiraph.domain.errors import NotFound
 from agiraph.services import emergency
 from agiraph.store import teams
 
 router = APIRouter(tags=["operations"])
-
-
-class Stopped(BaseModel):
-    """How much an emergency stop ended."""
-
-    teams: int
-    nodes: int
-    """Pieces of work that were open and are cancelled; what runs ends within seconds."""
 
 
 @router.post("/stop", responses=documented())

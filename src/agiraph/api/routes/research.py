@@ -1,16 +1,16 @@
 """Research and search: having something found out, and finding what is known."""
 
 import asyncio
-from datetime import datetime
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import NodeView, View, node_view
+from agiraph.api.showing import node_view
+from agiraph.api.views import HitView, NodeView
 from agiraph.domain.ids import NodeId, ThreadId
-from agiraph.domain.passages import Passage, PassageKind
+from agiraph.domain.passages import Passage
 from agiraph.domain.people import Agent
 from agiraph.home.notes import Notes
 from agiraph.home.scopes import Scope
@@ -41,17 +41,6 @@ class Sought(BaseModel):
 
     query: str = Field(min_length=1, max_length=2000)
     limit: int = Field(default=20, ge=1, le=MOST_HITS)
-
-
-class HitView(View):
-    kind: PassageKind
-    ref: str
-    """Where it is from: a path, an address, the id of an insight or a node."""
-    title: str
-    text: str
-    tainted: bool
-    """Nobody on the team vouches for these words."""
-    created_at: datetime
 
 
 @router.post("/agents/{agent}/research", status_code=201, responses=documented(404, 409))

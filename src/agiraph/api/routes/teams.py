@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, Limit, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import TeamView, team_view
+from agiraph.api.showing import team_view
+from agiraph.api.views import TeamView
 from agiraph.domain.people import Limits, Mode, Rule
 from agiraph.domain.work import Budget
 from agiraph.services import teams as verbs

@@ -1,6 +1,5 @@
 """Triggers: why a team's agents wake by themselves."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Request, Response
@@ -8,15 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import Limit, Once, TheApi
 from agiraph.api.problems import documented
-from agiraph.api.views import Cost, View
+from agiraph.api.showing import trigger_fields
+from agiraph.api.views import MadeTrigger, TriggerView
 from agiraph.domain.ids import AgentId, TriggerId
 from agiraph.domain.triggers import (
     ActionType,
     Firing,
-    Misfire,
-    Overlap,
-    Trigger,
-    TriggerStatus,
     TriggerType,
 )
 from agiraph.services import ringing
@@ -70,54 +66,6 @@ class TriggerChange(BaseModel):
         if all(part is None for part in (self.status, self.config, self.action, self.payload)):
             raise ValueError("name what to change: `status`, `config`, `action` or `payload`")
         return self
-
-
-class TriggerView(View):
-    id: str
-    team_id: str
-    agent_id: str
-    type: TriggerType
-    action: ActionType
-    config: dict[str, Any]
-    payload: dict[str, Any]
-    zone: str
-    misfire: Misfire
-    overlap: Overlap
-    status: TriggerStatus
-    due_at: datetime | None
-    """When it fires next; null while its agent works, or if it is not time that sets it off."""
-    is_overdue: bool
-    fired_at: datetime | None
-    fired: int
-    skipped: int
-    gated: int
-    """How often there was nothing to wake anybody for; that cost nothing."""
-    made_by: str
-    promised_to: str | None
-    created_at: datetime
-    ended_at: datetime | None
-    ended: str | None
-    cost: Cost
-
-
-class MadeTrigger(TriggerView):
-    secret: str | None = None
-    """What a webhook's caller must send; shown this once."""
-
-
-def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
-    cost = triggers.cost(tx, trigger.id)
-    shown = {
-        name: getattr(trigger, name)
-        for name in TriggerView.model_fields
-        if name not in ("is_overdue", "cost")
-    }
-    late = trigger.due_at is not None and trigger.due_at < tx.now - ringing.LATE
-    return {
-        **shown,
-        "is_overdue": late and trigger.status == "active",
-        "cost": Cost(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
-    }
 
 
 @router.get("/teams/{team}/triggers", responses=documented(404))
