@@ -7,7 +7,13 @@ const server = process.env.AGIRAPH_URL ?? "http://127.0.0.1:8717";
 
 export default defineConfig({
   plugins: [react(), tailwind()],
-  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  resolve: {
+    alias: {
+      "@": fileURLToPath(new URL("./src", import.meta.url)),
+      // Its build for browsers lets the document decode entities, by innerHTML, which the page's policy refuses.
+      "decode-named-character-reference": fileURLToPath(new URL("./node_modules/decode-named-character-reference/index.js", import.meta.url)),
+    },
+  },
   build: {
     outDir: process.env.AGIRAPH_WEB_OUT ?? "../src/agiraph/web_dist",
     emptyOutDir: true,

@@ -27,6 +27,7 @@ from agiraph.api.routes import (
     teams,
     triggers,
 )
+from agiraph.api.strict import Strict
 from agiraph.api.tracing import Traced
 
 ROUTERS = (
@@ -91,4 +92,4 @@ def build(api: Api, *, alone: bool = True) -> ASGIApp:
     processes beside this one, somebody else tells what all of them commit."""
     if alone:
         api.store.subscribe(api.hub.notice)
-    return Gate(Pages(Traced(Etags(routes(api)))), api.door)
+    return Strict(Gate(Pages(Traced(Etags(routes(api)))), api.door))

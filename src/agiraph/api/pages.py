@@ -15,8 +15,9 @@ from agiraph.api import problems
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 POLICY = (
-    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; form-action 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "style-src-attr 'none'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; form-action 'none'; "
     "frame-ancestors 'none'; base-uri 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
@@ -108,7 +109,7 @@ def _notice(title: str, body: str, status: int = 200) -> HTMLResponse:
         "sans-serif;max-width:34em;margin:18vh auto;padding:0 1.5em;color:#1d1c1a;background:"
         "#fcfbf9}code{background:#f3f1ed;padding:.1em .4em;border-radius:4px}@media "
         "(prefers-color-scheme:dark){body{color:#ededee;background:#161618}code{background:"
-        f"#29292d}}</style><h1 style='font-size:20px'>{html.escape(title)}</h1><p>{body}</p>"
+        f"#29292d}}}}h1{{font-size:20px}}</style><h1>{html.escape(title)}</h1><p>{body}</p>"
     )
     return HTMLResponse(page, status, headers={**SAFE, "Cache-Control": "no-store"})
 
