@@ -307,7 +307,4 @@ class Stopped(View):
     """How much an emergency stop ended."""
 
     teams: int
-    nodes: int = Field(
-        description="Pieces of work that were open and are cancelled; what runs ends within "
-        "seconds."
-    )
+    nodes: int  # pieces of work that were open and are cancelled; what runs ends within seconds
