@@ -1,0 +1,112 @@
+"""Live: the page follows what happens by itself, whatever happens to the server."""
+
+import pytest
+from playwright.async_api import expect
+
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.runtime.waiting import Gate
+from tests.scenarios.reading import made, name, step
+from tests.web_ui.browsing import Visit
+from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit) -> None:
+    first, second, third = Gate(), Gate(), Gate()
+
+    async def play(seen: Seen) -> Step:
+        if is_reply(seen) or is_reflection(seen):
+            return says("There is nothing to add.")
+        if name(seen) != "coordinator":
+            await third.wait()
+            return says(call("publish", summary=f"{name(seen)} is done."))
+        match step(seen):
+            case 0:
+                await first.wait()
+                tasks = [("NVIDIA", "nvidia"), ("AMD", "amd")]
+            case 1:
+                await second.wait()
+                tasks = [("Intel", "intel")]
+            case 2:
+                return says(call("start_stage", name="research", nodes=made(seen)))
+            case 3:
+                return says(call("reconvene", assessment="All are there."))
+            case _:
+                return says(call("finish", summary="Done."))
+        return says(
+            *(call("create_work_node", task=t, assigned_to=f"new:openai/{who}") for t, who in tasks)
+        )
+
+    desk = await visit(play)
+    page = desk.page
+    team = await desk.found("Research chips", name="chips")
+    await first.reached()
+    await desk.open(f"/t/{team['id']}/board")
+    cards = page.locator("[data-card]")
+    await expect(cards).to_have_count(1)
+    await expect(cards.first).to_contain_text("Running")
+    picture = page.locator(".react-flow__viewport")
+    before = await picture.get_attribute("style")
+
+    first.set()
+    await expect(cards).to_have_count(3)
+    second.set()
+    await expect(cards).to_have_count(4)
+    await third.reached(3)
+    await expect(page.get_by_text("Research", exact=True)).to_have_count(1)
+    await expect(cards.filter(has_text="Running")).to_have_count(3)
+    assert await picture.get_attribute("style") == before
+    third.set()
+    await expect(cards.filter(has_text="Done")).to_have_count(4)
+
+    # A card opens with a click, and says who did it.
+    await page.get_by_role("button", name="Intel").click()
+    await expect(page.get_by_role("complementary", name="Piece of work")).to_contain_text("Intel")
+
+
+async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visit: Visit) -> None:
+    words = ["First of all", "In the middle", "While it was away"]
+    gate = Gate()
+
+    async def play(seen: Seen) -> Step:
+        if not is_reply(seen):
+            return says("There is nothing to add.")
+        [heard] = [line for line in words if line in seen.messages[-1].text]
+        if heard == words[1]:
+            await gate.wait()
+        return says(f"Heard: {heard.lower()}.", call("no_work_needed"))
+
+    desk = await visit(play)
+    page = desk.page
+    team = await desk.found("Listen", start=False, name="ears")
+    await desk.open(f"/t/{team['id']}")
+    await page.evaluate("window.neverReloaded = true")
+    await say(page, words[0])
+    await expect(thread(page).get_by_text("Heard: first of all.")).to_have_count(1)
+    await say(page, words[1])
+    await gate.reached()
+
+    await desk.kill()
+    await expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    await say(page, words[2])
+    await expect(page.get_by_text("Queued: goes out when the connection is back")).to_be_visible()
+    gate.set()
+    await desk.start_again()
+
+    await expect(sidebar(page).get_by_text("Live")).to_be_visible()
+    await expect(thread(page).get_by_text("Heard: while it was away.")).to_have_count(1)
+    desk.is_back()
+    await expect(page.get_by_text("The server does not answer.")).to_have_count(0)
+    for line in words:
+        await expect(thread(page).get_by_text(line, exact=True)).to_have_count(1)
+        await expect(thread(page).get_by_text(f"Heard: {line.lower()}.")).to_have_count(1)
+    shown = await thread(page).inner_text()
+    assert await page.evaluate("window.neverReloaded")
+
+    # What the page put together by itself is what a fresh page shows.
+    await page.reload()
+    await expect(thread(page).get_by_text("Heard: while it was away.")).to_have_count(1)
+    fresh = await thread(page).inner_text()
+    assert fresh.replace("\nNew\n", "\n") == shown
