@@ -8,10 +8,10 @@ WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: web web-types web-test web-check help setup up run test check faults bench lock clean
+.PHONY: web web-types web-test web-check screenshots chromium postgres help setup up run test check faults bench lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with agiraph and its tools (done by the others when needed)
 
@@ -72,12 +72,18 @@ web-check: web/node_modules/.package-lock.json ## The web UI's types and built f
 	@diff -rq --exclude=build.json web/node_modules/.rebuilt src/agiraph/web_dist || { echo "web-check: the built files are stale; run make web" >&2; exit 1; }
 	@echo "web-check: clean"
 
+screenshots: setup chromium ## Every screen in light, dark and on a phone, into build/screenshots
+	@$(BIN)/python web/screenshots.py build/screenshots
+	@mkdir -p docs/screenshots
+	@cd build/screenshots && cp coordinator-light.png board-dark.png inbox-report-light.png ../../docs/screenshots/
+
 web-types: setup web/node_modules/.package-lock.json
 	@$(BIN)/python -m agiraph.api.schema > web/node_modules/.openapi.json
 	@cd web && node_modules/.bin/openapi-typescript node_modules/.openapi.json -o src/api/types.ts > node_modules/.types.log 2>&1 || { cat node_modules/.types.log; exit 1; }
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	@cd web && npm ci --no-audit --no-fund --loglevel=error
+	@command -v npm >/dev/null || { echo "web: needs Node 20 with npm, for building only; the built pages are in src/agiraph/web_dist" >&2; exit 1; }
+	@cd web && npm ci --no-audit --no-fund --loglevel=error || { echo "web: npm could not install web/package-lock.json; is a registry within reach (npm config get registry)?" >&2; exit 1; }
 
 clean: ## Remove what set-up made
 	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis

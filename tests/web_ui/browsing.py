@@ -149,7 +149,11 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
     async with AsyncExitStack() as stack:
         starts = _Starts(stack)
 
-        async def visit(script: Any, *, path: str = "/", **options: Any) -> Desk:
+        async def visit(
+            script: Any, *, path: str = "/", settings: str = "", **options: Any
+        ) -> Desk:
+            shell.home.mkdir()
+            (shell.home / "agiraph.toml").write_text(settings)
             model = await stack.enter_async_context(ModelServer(script))
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
             process = await starts.server(on(shell, model))

@@ -36,7 +36,12 @@ const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
   failure: { icon: CircleAlert, words: "Failure" },
 };
 
-const titleOf = (item: InboxItem): string => item.message.title || item.message.text.split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+/** What every team's first piece of work is called; its result has a better name in its own words. */
+const ANY_GOAL = "Get to work on the goal";
+const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+const titleOf = ({ message }: InboxItem): string => (message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
+/** The words without a heading that only says the title again. */
+const bodyOf = (item: InboxItem): string => item.message.text.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
 
 async function markRead(id: string): Promise<void> {
   await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
@@ -145,7 +150,7 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                   <span className="block truncate text-xs text-ink-3">
                     {capital(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
                   </span>
-                  <span className="line-clamp-2 text-sm text-ink-2">{message.text.replace(/[#*`>|_]/g, "")}</span>
+                  <span className="line-clamp-2 text-sm text-ink-2">{bodyOf(item).replace(/[#*`>|_]/g, "")}</span>
                 </span>
               </Link>
             </li>
@@ -171,7 +176,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   return (
     <>
       <header className="flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
-        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
+        <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
           <ArrowLeft className="size-5" />
         </Link>
         <Chip tone={item.needs_answer ? "wait" : message.kind === "failure" ? "fail" : "plain"}>
@@ -182,7 +187,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
-            <Flag className="size-4" /> Work
+            <Flag className="size-4" /> <span className="max-sm:sr-only">Work</span>
           </Link>
         )}
         {isFromAgent && (
@@ -192,7 +197,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
             search={{ at: message.id }}
             className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover"
           >
-            <MessageSquareReply className="size-4" /> Reply
+            <MessageSquareReply className="size-4" /> <span className="max-sm:sr-only">Reply</span>
           </Link>
         )}
       </header>
@@ -212,7 +217,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
               <p className="mb-6 text-sm text-ink-3">
                 {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
-              <Markdown text={message.text} />
+              <Markdown text={bodyOf(item)} />
             </>
           )}
           {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be brought to every channel; `agiraph doctor` says why.</p>}

@@ -47,6 +47,20 @@ describe("a log", () => {
     ]);
   });
 
+  it("knows that a call is over when its worker goes on, though nobody says so", () => {
+    const wait = (reason: string) => event("node.waiting", { node_id: "n1", on: ["stage:s1"], reason });
+    const calls = (id: string) => [{ id, name: "start_stage", arguments: { name: "a" } }];
+    const turn = (id: string, at: number) => event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: at, text: "", calls: calls(id), tokens: 1, usd: 0 });
+    const begun = story().slice(0, 6);
+    seq = 6;
+    const log = all([...begun, turn("c1", 1), wait("stage a"), turn("c2", 2), wait("stage a")]);
+    const rows = log.threads[BOB]!;
+    expect(shape(log, BOB)).toEqual(["system Took on {node}", "tools", "system {node} waits", "tools"]);
+    expect(rows.filter((row) => row.kind === "tools").map((row) => row.calls.map((call) => call.endedAt !== null))).toEqual([[true], [false]]);
+    const ended = append(log, [event("node.completed", { node_id: "n1", reason: "finished", result: "", doubts: null })]).log;
+    expect(ended.threads[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);
+  });
+
   it("is the same however the events are cut into batches", () => {
     const events = story();
     const whole = all(events);

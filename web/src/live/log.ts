@@ -68,6 +68,8 @@ export interface KnownNode {
   title: string;
   lane: Lane;
   agentId: string | null;
+  /** How many of its calls have no answer yet. */
+  open: number;
 }
 
 export interface Log {
@@ -172,7 +174,7 @@ function place(log: Draftable, event: Event): void {
       return system(log, log.coordinator, event, "person", `${capital(event.data.name)} stays for good`);
     case "node.created": {
       const { node_id, title, lane } = event.data;
-      log.nodes[node_id] = { title, lane: lane as Lane, agentId: log.nodes[node_id]?.agentId ?? null };
+      log.nodes[node_id] = { title, lane: lane as Lane, agentId: log.nodes[node_id]?.agentId ?? null, open: 0 };
       return;
     }
     case "node.assigned":
@@ -180,7 +182,7 @@ function place(log: Draftable, event: Event): void {
       const { node_id, agent_id } = event.data;
       const known = log.nodes[node_id];
       const isNew = known?.agentId !== agent_id;
-      log.nodes[node_id] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent_id };
+      log.nodes[node_id] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent_id, open: known?.open ?? 0 };
       if (event.type === "node.assigned" && isNew) work(log, node_id, event, "assigned", "Took on {node}");
       return;
     }
@@ -206,14 +208,19 @@ function place(log: Draftable, event: Event): void {
 function happened(log: Draftable, event: Event): void {
   switch (event.type) {
     case "node.completed":
+      close(log, event.data.node_id, event.at);
       return work(log, event.data.node_id, event, "done", "Finished {node}", "done");
     case "node.failed":
+      close(log, event.data.node_id, event.at);
       return work(log, event.data.node_id, event, "failed", "{node} failed", "fail", event.data.result ?? "");
     case "node.cancelled":
+      close(log, event.data.node_id, event.at);
       return work(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
     case "node.waiting":
-      // For an answer: the question itself stands there.
-      if (event.data.on.some((what) => what.startsWith("answer:"))) return;
+      // For an answer or an approval: the question itself stands there.
+      if (event.data.on.some((what) => /^(answer|approval):/.test(what))) return;
+      // Somebody who was spoken to and waits on says nothing new.
+      if (lastWait(log, event.data.node_id) === (event.data.reason ?? "")) return;
       return work(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
     case "node.stalled":
       return work(log, event.data.node_id, event, "waiting", "Nothing has come of {node} for a while", "wait");
@@ -234,7 +241,7 @@ function happened(log: Draftable, event: Event): void {
     case "trigger.fired":
       return system(log, event.data.agent_id, event, "clock", "Woken by a trigger");
     case "memory.written":
-      return system(log, event.data.agent_id, event, "note", `Wrote down ${event.data.path}`);
+      return system(log, event.data.agent_id, event, "note", event.data.path ? `Wrote down ${event.data.path}` : "Remembered something about you");
     case "team.paused":
       return system(log, log.coordinator, event, "team", "The team was paused");
     case "team.resumed":
@@ -251,7 +258,7 @@ function happened(log: Draftable, event: Event): void {
 function know(log: Draftable, node: string, agent: string): void {
   const known = log.nodes[node];
   if (known?.agentId === agent) return;
-  log.nodes[node] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent };
+  log.nodes[node] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent, open: known?.open ?? 0 };
 }
 
 function system(
@@ -283,22 +290,45 @@ function work(
   system(log, known.agentId, event, icon, words, tone, detail, node);
 }
 
-const SPOKEN = new Set(["ask_human", "send_message"]);
+/** Why a piece of work waited when it last did. */
+function lastWait(log: Draftable, node: string): string | null {
+  const rows = log.threads[log.nodes[node]?.agentId ?? ""] ?? [];
+  const last = rows.findLast((row) => row.kind === "system" && row.nodeId === node);
+  return last?.kind === "system" && last.icon === "waiting" ? last.detail : null;
+}
+
+/** No call outlives the turn it was made in: what was answered by somebody's coming leaves no event of its own. */
+function close(log: Draftable, node: string, at: string): void {
+  const known = log.nodes[node];
+  if (!known?.agentId || known.open === 0) return;
+  log.nodes[node] = { ...known, open: 0 };
+  const rows = thread(log, known.agentId);
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const row = rows[i]!;
+    if (row.kind !== "tools" || row.nodeId !== node) continue;
+    if (row.calls.every((call) => call.endedAt !== null)) return;
+    rows[i] = { ...row, calls: row.calls.map((call) => (call.endedAt === null ? { ...call, endedAt: at } : call)) };
+  }
+}
+
+/** Calls that show by what they did: messages, cards, and what a reply decides for itself. */
+const SPOKEN = new Set(["ask_human", "send_message", "no_work_needed", "start_work"]);
 
 function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): void {
   const { agent_id, node_id, thread_id, text, calls } = event.data;
   know(log, node_id, agent_id);
   const lane = log.nodes[node_id]!.lane;
   if (lane === "reflection") return;
+  close(log, node_id, event.at);
   const rows = thread(log, agent_id);
   // A reply's words come as a message; a last word beside `finish` or `publish` as the result.
   const isLastWord = calls.some((call) => call.name === "finish" || call.name === "publish");
   if (text.trim() && lane === "work" && !isLastWord) {
     rows.push({ kind: "said", key: `w${event.seq}`, seq: event.seq, at: event.at, nodeId: node_id, text });
   }
-  // A question stands there as a card, and messages as messages.
   const shown = calls.filter((call) => !SPOKEN.has(call.name));
   if (shown.length === 0) return;
+  log.nodes[node_id] = { ...log.nodes[node_id]!, open: shown.length };
   const made: Call[] = shown.map((call) => ({
     id: call.id,
     name: call.name,
@@ -329,6 +359,7 @@ function result(log: Draftable, event: Extract<Event, { type: "tool.result" }>):
     if (at < 0) continue;
     const calls = row.calls.slice();
     calls[at] = { ...calls[at]!, endedAt: event.at, failed, text };
+    log.nodes[node_id] = { ...log.nodes[node_id]!, open: log.nodes[node_id]!.open - 1 };
     rows[i] = { ...row, calls };
     return;
   }

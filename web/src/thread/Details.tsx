@@ -119,7 +119,7 @@ function StageLine({ stage, nodes }: { stage: Schemas["StageView"]; nodes: WorkN
   return (
     <li className="relative pb-4 pl-4 last:pb-0">
       <span aria-hidden className={`absolute top-1 -left-[6px] size-[11px] rounded-full border-2 bg-canvas ${isOver ? "border-done-dot bg-done-dot" : "border-work-dot"}`} />
-      <p className="text-sm leading-5 font-medium">{stage.name}</p>
+      <p className="text-sm leading-5 font-medium">{capital(stage.name)}</p>
       <p className="mb-1 text-xs text-ink-3">{isOver ? stage.status : `${done} of ${own.length} done`}</p>
       {!isOver && <Meter value={done} max={own.length} tone="work" label={`Stage ${stage.name}`} />}
     </li>

@@ -3,6 +3,7 @@ import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
 import { type KeyboardEvent, useId, useState } from "react";
 import type { Message } from "@/api/client";
 import type { Answered } from "@/live/log";
+import { cx } from "@/lib/cx";
 import { fullTime, timeOf } from "@/lib/format";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/thread/answer";
@@ -78,7 +79,7 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
           onKeyDown={onKey}
           data-answer={id}
           placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
-          className="min-w-0 flex-1"
+          className={cx("min-w-0 flex-1", kind === "approval" && "max-sm:basis-full")}
         />
         {kind === "question" ? (
           <Button look="ink" className="h-9" disabled={isSending || !words.trim()} onClick={() => give(words.trim())}>

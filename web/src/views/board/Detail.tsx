@@ -135,7 +135,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
         <Fact name="Limits">{limits(node.budget)}</Fact>
         {threadHref && (
           <Fact name="Thread">
-            <Link to={threadHref as "/"} className="inline-flex items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            <Link to={threadHref as "/"} className="inline-flex min-h-6 items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
               <ScrollText className="size-3.5" aria-hidden /> Every step of it
             </Link>
           </Fact>

@@ -17,7 +17,7 @@ export function whoWords(author: string, people: readonly Agent[]): string {
 
 /** Threads can be looked into; messages stand in the inbox; everything else is named. */
 export function Source({ team, id }: { team: string; id: string }) {
-  const look = "underline decoration-line-2 underline-offset-2 hover:decoration-ink";
+  const look = "inline-flex min-h-6 items-center underline decoration-line-2 underline-offset-2 hover:decoration-ink";
   const thread = /^t_/.test(id) ? screenHref(team, "threads", id) : null;
   if (thread) {
     return (

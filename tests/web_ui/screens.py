@@ -1,0 +1,96 @@
+"""Screens: every place of the web UI by name, and how to get there with something on it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.async_api import Page, expect
+
+from tests.web_ui.browsing import Desk
+
+Act = Callable[[Page], Awaitable[None]]
+
+
+async def _nothing(_: Page) -> None:
+    """Being there is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    name: str
+    address: str
+    shows: str
+    """Words that stand there when it is whole."""
+    act: Act = _nothing
+    """What is pressed there before one looks."""
+
+    async def show(self, page: Page) -> None:
+        await page.goto(self.address)
+        await self.act(page)
+        await expect(page.get_by_text(self.shows).locator("visible=true").first).to_be_visible()
+        # What formats the words comes with the first of them.
+        await page.wait_for_load_state("networkidle")
+
+
+async def _palette(page: Page) -> None:
+    await expect(page.locator("#composer")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox")).to_be_visible()
+
+
+async def _picture(page: Page) -> None:
+    await expect(page.get_by_text("Drawing the board")).to_have_count(0)
+
+
+def _presses(key: str) -> Act:
+    async def press(page: Page) -> None:
+        await expect(page.locator("#composer")).to_be_visible()
+        await page.locator("#main").focus()
+        await page.keyboard.press(key)
+
+    return press
+
+
+async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
+    """All of them, for the team that `lively.begin` gave."""
+    at = f"{desk.origin}/t/{team['id']}"
+    done, watch = f"{desk.origin}/t/{team['done']}", f"{desk.origin}/t/{team['watch']}"
+    agents = {a["name"]: a["id"] for a in await desk.up.ask("GET", f"/teams/{team['id']}/agents")}
+    board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
+    nodes = {node["title"]: node for node in board}
+    [report] = await desk.up.ask("GET", f"/teams/{team['done']}/board")
+    inbox = (await desk.up.ask("GET", "/inbox"))["items"]
+    said = [item["message"] for item in inbox]
+    items = {message["kind"]: message["id"] for message in said}
+    [result] = [message["id"] for message in said if message["node_id"] == report["id"]]
+    nvidia = nodes["NVIDIA: cards and prices"]
+    published = f"nodes/{report['id']}/published"
+    return [
+        Screen("coordinator", f"{at}/a/{agents['coordinator']}", "0.31"),
+        Screen("question", f"{at}/a/{agents['alice']}", "is waiting for your answer"),
+        Screen("thinking", f"{at}/a/{agents['dan']}", "thinking aloud"),
+        Screen("inbox", f"{desk.origin}/inbox", "Latest"),
+        Screen("inbox-question", f"{desk.origin}/inbox/{items['question']}", "Used ones too"),
+        Screen("inbox-approval", f"{desk.origin}/inbox/{items['approval']}", "Approve"),
+        Screen("inbox-briefing", f"{desk.origin}/inbox/{items['briefing']}", "Both have it"),
+        Screen("inbox-report", f"{desk.origin}/inbox/{result}", "What would change this"),
+        Screen("board", f"{at}/board", "Power draw and cooling", _picture),
+        Screen("board-list", f"{at}/board?view=list", "Power draw and cooling"),
+        Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Asked by", _picture),
+        Screen("files", f"{at}/files", "agents"),
+        Screen("files-report", f"{done}/files/{published}/report.md", "What would change this"),
+        Screen("files-table", f"{done}/files/{published}/bench/results.csv", "Gaudi 3"),
+        Screen("memory", f"{at}/memory?tab=memories", "socket"),
+        Screen("insights", f"{at}/memory?tab=insights", "Shops change"),
+        Screen("changes", f"{at}/memory?tab=changes", "Likes figures"),
+        Screen("notes", f"{watch}/memory/memory/prices.md", "$8,900"),
+        Screen("triggers", f"{watch}/triggers", "Look at the prices"),
+        Screen("cost", f"{at}/cost", "Where it went"),
+        Screen("threads", f"{at}/threads", "NVIDIA"),
+        Screen("thread", f"{at}/threads/{nvidia['thread_id']}", "I begin with"),
+        Screen("settings", f"{desk.origin}/settings", "Theme"),
+        Screen("not-here", f"{desk.origin}/nowhere", "There is nothing at this address"),
+        Screen("palette", f"{at}/a/{agents['bob']}", "Inbox", _palette),
+        Screen("new-team", f"{at}/a/{agents['bob']}", "Get to work", _presses("c")),
+        Screen("keys", f"{at}/a/{agents['bob']}", "Jump to anything", _presses("?")),
+    ]

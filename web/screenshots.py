@@ -1,0 +1,65 @@
+"""Screenshots: every screen of a lively team in light, dark and on a phone, by a real browser."""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page, async_playwright
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.cli.shell import Shell  # noqa: E402
+from tests.conftest import _free_port  # noqa: E402
+from tests.web_ui import lively  # noqa: E402
+from tests.web_ui.browsing import DESKTOP, PHONE, Desk, launch, visiting  # noqa: E402
+from tests.web_ui.screens import Screen, screens  # noqa: E402
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {**DESKTOP, "color_scheme": "light"},
+    "dark": {**DESKTOP, "color_scheme": "dark"},
+    "phone": {**PHONE, "color_scheme": "light", "device_scale_factor": 2},
+}
+
+
+async def take(page: Page, screen: Screen, path: Path) -> None:
+    await screen.show(page)
+    await page.evaluate("document.fonts.ready")
+    await page.screenshot(path=path, animations="disabled", caret="hide")
+    print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path, flush=True)
+
+
+async def take_all(desk: Desk, folder: Path, only: str) -> None:
+    team = await lively.begin(desk)
+    for look, options in LOOKS.items():
+        page = await desk.opens(**options)
+        for screen in await screens(desk, team):
+            if only in f"{screen.name}-{look}":
+                await take(page, screen, folder / f"{screen.name}-{look}.png")
+        await page.close()
+
+
+async def main(folder: Path, only: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        shell = Shell(Path(home) / "home")
+        async with async_playwright() as playwright:
+            browser = await launch(playwright)
+            async with visiting(browser, shell, _free_port()) as visit:
+                await take_all(
+                    await visit(lively.Lively().play, settings=lively.PRICES), folder, only
+                )
+            await browser.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the pictures go")
+    parser.add_argument("--only", default="", help="a part of the names of those to take")
+    given = parser.parse_args()
+    os.environ.setdefault("TZ", "UTC")
+    asyncio.run(main(given.folder.resolve(), given.only))
