@@ -151,6 +151,7 @@ class Trial:
             await asyncio.sleep(self.chance.uniform(0.0, 1.5))  # anywhere in what it does
             await self.host.kill()
             await self.host.start()
+            await self._answer()  # who was cut off too often would wait for the rest of the run
         self.is_over = True
 
     async def settle(self, seconds: float) -> None:
