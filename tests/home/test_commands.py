@@ -29,7 +29,6 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from agiraph import faultpoints
 from agiraph.home.commands import child_environment, run
-from agiraph.home.supervisor import GRACE
 
 def die(point):
     if point == sys.argv[3]:
@@ -238,7 +237,7 @@ async def test_a_timeout_ends_what_ignores_sigterm(case: Case) -> None:
 
     assert case.alive() == []
     assert fate(result) == ("timed_out", None, "ready\n")
-    assert 2.0 + GRACE <= result.seconds < 5.0 + GRACE
+    assert 2.0 + supervisor.GRACE <= result.seconds < 5.0 + supervisor.GRACE
 
 
 async def test_a_cancelled_command_may_tidy_up_before_it_is_gone(case: Case) -> None:
