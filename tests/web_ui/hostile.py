@@ -1,0 +1,325 @@
+"""Hostile: a home in which every word that somebody else may choose is a payload.
+
+Each payload is marked with where it stands and its number, so that a test can tell which of them
+a page has shown.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.chat import Thread, ToolCall
+from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
+from agiraph.domain.knowledge import Draft, Insight, Memory
+from agiraph.domain.messages import MessageKind
+from agiraph.domain.people import Agent
+from agiraph.domain.stages import Stage
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services import mail
+from agiraph.services.teams import Founded
+from agiraph.store import messages, threads
+from agiraph.store.knowledge import DRAFTS, INSIGHTS, MEMORIES
+from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.threads import THREADS
+from agiraph.store.triggers import TRIGGERS
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+from tests.web_ui.payloads import PAYLOADS
+
+MODEL = "openai/test"
+REFERENCES = tuple(n for n, words in enumerate(PAYLOADS) if "\n[" in words or words[:2] == "[^")
+"""Payloads that name addresses for the whole text they stand in, which is then read as one."""
+FILES = {
+    "all.md": "md0",
+    "refs.md": f"refs{REFERENCES[0]}",
+    "all.html": "html0",
+    "all.svg": "svg0",
+    "all.csv": "csv0",
+    "all.py": "py0",
+    "all.json": "json0",
+    "all.txt": "txt0",
+}
+"""What is in the folder, and a mark that each file shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    team: TeamId
+    agent: AgentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hostile:
+    talk: Place
+    tools: Place
+    asks: Place
+    board: Place
+    files: Place
+    known: Place
+    thread: ThreadId
+    whole: NodeId
+    """A piece of work with everything in every field."""
+    letters: dict[str, str]
+    """What stands in the inbox to be read at length, by kind."""
+
+
+def mark(where: str, n: int) -> str:
+    return f"§{where}{n}"
+
+
+def line(where: str, n: int) -> str:
+    """A payload on one line, as a name or a title is."""
+    return f"{mark(where, n)} {' '.join(PAYLOADS[n].split(chr(10)))}"
+
+
+def text(where: str, n: int) -> str:
+    """A payload as a text of its own, so that it may begin a block."""
+    return f"{mark(where, n)}\n\n{PAYLOADS[n]}"
+
+
+def whole(where: str) -> str:
+    """All payloads in one text, each a block of its own."""
+    return "\n\n".join(text(where, n) for n in range(len(PAYLOADS)) if n not in REFERENCES)
+
+
+def every(where: str, how: Callable[[str, int], str]) -> list[str]:
+    return [how(where, n) for n in range(len(PAYLOADS))]
+
+
+def groups(of: int) -> list[range]:
+    """The numbers of all payloads, so many at a time: what is long to draw is made few of."""
+    return [range(n, min(n + of, len(PAYLOADS))) for n in range(0, len(PAYLOADS), of)]
+
+
+def several(where: str, numbers: range) -> str:
+    return "\n\n".join(text(where, n) for n in numbers)
+
+
+def lines(where: str, numbers: range) -> str:
+    return " ".join(line(where, n) for n in numbers)
+
+
+async def hostile(path: Path) -> Hostile:
+    async with World(path) as world:
+        founded = [
+            await world.found("x", name=f"team {n}", model=MODEL, start=False) for n in range(6)
+        ]
+        talk, tools, asks, board, files, known = founded
+        await world.store.write(_name, founded)
+        await world.store.write(_talk, talk)
+        thread = await world.store.write(_work, tools)
+        letters = await world.store.write(_ask, asks)
+        node = await world.store.write(_plan, board)
+        await world.store.write(_know, known)
+        folder = path / "teams" / files.team.id
+        _write(folder)
+    places = {
+        name: Place(one.team.id, one.coordinator.id)
+        for name, one in zip(
+            ("talk", "tools", "asks", "board", "files", "known"), founded, strict=True
+        )
+    }
+    return Hostile(**places, thread=thread, whole=node, letters=letters)
+
+
+def _name(tx: Tx, founded: list[Founded]) -> None:
+    """Teams are called by a share of the payloads each; the first has them all for a goal."""
+    names = every("team", line)
+    share = -(-len(names) // len(founded))
+    for place, one in enumerate(founded):
+        some = " ".join(names[place * share : (place + 1) * share])
+        # Paused, so that nobody sets to work on any of it; people are answered all the same.
+        TEAMS.update(tx, one.team.id, name=some, status="paused")
+    TEAMS.update(tx, founded[0].team.id, goal="\n".join(every("goal", line)))
+
+
+def say(
+    tx: Tx,
+    agent: Agent,
+    words: str,
+    *,
+    by: str = "",
+    kind: MessageKind = "message",
+    title: str = "",
+    options: tuple[str, ...] = (),
+) -> str:
+    said = mail.send(
+        tx,
+        team_id=agent.team_id,
+        sender=by or agent.id,
+        recipient=agent.id if by else HUMAN,
+        text=words,
+        kind=kind,
+        title=title,
+        options=options,
+        sets_to_work=False,
+    )
+    if by:
+        messages.mark_seen(tx, [said.id])
+    return said.id
+
+
+def _talk(tx: Tx, one: Founded) -> None:
+    for few in groups(2):
+        say(tx, one.coordinator, several("hum", few), by=HUMAN)
+        say(tx, one.coordinator, several("mod", few))
+
+
+def _piece(tx: Tx, one: Founded, **more: Any) -> WorkNode:
+    given: dict[str, Any] = {
+        "id": NodeId(new_id("node")),
+        "team_id": one.team.id,
+        "task": "x",
+        "source": "user",
+        "status": NodeStatus.COMPLETED,
+        "assignee_id": one.coordinator.id,
+        "created_at": tx.now,
+        "started_at": tx.now,
+    }
+    node = WorkNode(**given | more)
+    NODES.insert(tx, node)
+    told = {"node_id": node.id, "title": node.title, "parent_id": None, "creator_id": HUMAN}
+    tx.emit(one.team.id, "node.created", **told, lane="work", needs=[])
+    tx.emit(one.team.id, "node.assigned", node_id=node.id, agent_id=one.coordinator.id)
+    return node
+
+
+def _work(tx: Tx, one: Founded) -> ThreadId:
+    """A thread with calls whose names, arguments and answers are payloads, and what went wrong."""
+    node = _piece(tx, one, title="x")
+    thread = Thread(
+        id=ThreadId(new_id("t")),
+        team_id=one.team.id,
+        agent_id=one.coordinator.id,
+        node_id=node.id,
+        created_at=tx.now,
+    )
+    THREADS.insert(tx, thread)
+    NODES.update(tx, node.id, thread_id=thread.id)
+    page = threads.page(tx, thread.id)
+    about = {"node_id": node.id, "thread_id": thread.id, "agent_id": one.coordinator.id}
+    for few in groups(2):
+        n = few[0]
+        arguments = {"path": lines("arg", few), PAYLOADS[n][:80]: [PAYLOADS[n + 1]]}
+        call = ToolCall(id=f"call_{n}", name=lines("tool", few), arguments=arguments)
+        page, turn = threads.append(
+            tx, page, node_id=node.id, role="assistant", text=several("turn", few),
+            calls=(call,), model=lines("model", few),
+        )  # fmt: skip
+        calls = [{"id": call.id, "name": call.name, "arguments": arguments}]
+        tx.emit(one.team.id, "turn.added", **about, seq=turn.seq, text=several("said", few),
+                calls=calls, tokens=1, usd=None)  # fmt: skip
+        answer = several("res", few)
+        page, _ = threads.append(tx, page, node_id=node.id, role="tool", ref=call.id, text=answer)
+        tx.emit(one.team.id, "tool.result", node_id=node.id, call_id=call.id, tool=call.name,
+                failed=n % 4 == 0, text=answer)  # fmt: skip
+        page, _ = threads.append(
+            tx, page, node_id=node.id, role="user", ref=f"n{n}", text=several("told", few)
+        )
+        tx.emit(one.team.id, "model.failed", node_id=node.id, reason=lines("lost", few))
+    return thread.id
+
+
+def _ask(tx: Tx, one: Founded) -> dict[str, str]:
+    for few in groups(2):
+        options = tuple(line("opt", n) for n in few)
+        say(tx, one.coordinator, several("ask", few), kind="question", options=options)
+    say(tx, one.coordinator, whole("may"), kind="approval")
+    titles = " ".join(every("title", line))
+    kinds: tuple[MessageKind, ...] = ("briefing", "report", "failure", "result")
+    return {kind: say(tx, one.coordinator, whole(kind), kind=kind, title=titles) for kind in kinds}
+
+
+def _plan(tx: Tx, one: Founded) -> NodeId:
+    everything = _piece(
+        tx,
+        one,
+        title="everything",
+        status=NodeStatus.WAITING,
+        task=whole("task"),
+        result=whole("result"),
+        checkpoint=whole("point"),
+        doubts="\n".join(every("doubt", line)),
+        waiting_reason="\n".join(every("wait", line)),
+        acceptance=tuple(every("accept", line)),
+        refs={line("ref", n): line("path", n) for n in range(len(PAYLOADS))},
+    )
+    share = 20
+    for start in range(0, len(PAYLOADS), share):
+        numbers = range(start, min(start + share, len(PAYLOADS)))
+        stage = Stage(
+            id=StageId(new_id("stage")),
+            team_id=one.team.id,
+            node_id=everything.id,
+            name=" ".join(line("stage", n) for n in numbers),
+            created_at=tx.now,
+        )
+        STAGES.insert(tx, stage)
+        for n in numbers:
+            failed = {"status": NodeStatus.FAILED, "result": text("fail", n)}
+            _piece(tx, one, title=line("node", n), stage_id=stage.id, **failed)
+    return everything.id
+
+
+def _know(tx: Tx, one: Founded) -> None:
+    lead = one.coordinator
+    for few in groups(4):
+        member = Agent(
+            id=AgentId(new_id("agent")),
+            team_id=one.team.id,
+            name=lines("agent", few),
+            role=lines("role", few),
+            model=PAYLOADS[few[0]],
+            created_at=tx.now,
+        )
+        AGENTS.insert(tx, member)
+    about: dict[str, Any] = {"team_id": one.team.id, "agent_id": lead.id, "created_at": tx.now}
+    for n in range(len(PAYLOADS)):
+        of: dict[str, Any] = {**about, "author": PAYLOADS[n]}
+        MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
+        known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
+        INSIGHTS.insert(tx, known)
+        draft = Draft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
+        DRAFTS.insert(tx, draft)
+        trigger = Trigger(
+            id=TriggerId(new_id("trigger")),
+            type="on_event",
+            action="wake_agent",
+            config={"event_pattern": line("event", n)},
+            payload={"task": line("trig", n)},
+            made_by=PAYLOADS[n],
+            until=tx.now + timedelta(days=3650),
+            **about,
+        )
+        TRIGGERS.insert(tx, trigger)
+
+
+def _write(folder: Path) -> None:
+    """Files with payloads for names, and with payloads in them."""
+    named, notes = folder / "named", folder / "memory" / "knowledge"
+    named.mkdir(parents=True)
+    notes.mkdir(parents=True, exist_ok=True)
+    for n in range(len(PAYLOADS)):
+        name = line("file", n).replace("/", "\u2215").replace("\0", "")
+        (named / name.encode()[:200].decode(errors="ignore")).write_text("x")
+    (notes / "note.md").write_text(whole("note"))
+    lines = [PAYLOADS[n].replace('"', '""') for n in range(len(PAYLOADS))]
+    contents = {
+        "all.md": whole("md"),
+        "refs.md": "\n\n".join(text("refs", n) for n in REFERENCES),
+        "all.html": "\n".join(every("html", line)),
+        "all.svg": f"<svg xmlns='http://www.w3.org/2000/svg'>{' '.join(every('svg', line))}</svg>",
+        "all.csv": "".join(f'{mark("csv", n)},"{words}"\n' for n, words in enumerate(lines)),
+        "all.py": "\n".join(every("py", line)),
+        "all.json": json.dumps({line("json", n): PAYLOADS[n] for n in range(len(PAYLOADS))}),
+        "all.txt": "\n".join(every("txt", line)),
+    }
+    assert contents.keys() == FILES.keys()
+    for name, content in contents.items():
+        (folder / name).write_text(content)

@@ -1,0 +1,247 @@
+"""Seeding: a home with more in it than anybody would wait for, written straight into its rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agiraph.domain.chat import Thread, ToolCall
+from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.domain.people import Agent, Limits
+from agiraph.domain.stages import Stage
+from agiraph.domain.work import NodeStatus, Usage, WorkNode
+from agiraph.services import mail, people, teams
+from agiraph.store import dependencies, events, messages, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
+from agiraph.store.teams import TEAMS
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+
+MODEL = "openai/test"
+WORDS = (
+    "Measured again with warm caches: **{n} ms** against 41 ms before. The second column of"
+    " `report-{n}.csv` was read as text, which is why the first run looked slower.\n\n"
+    "- polars reads it in one pass\n- pandas needs two, and twice the memory\n\n"
+    "```python\nframe = scan('report-{n}.csv').select('price', 'day')\nprint(frame.head())\n```\n"
+)
+ROUND = 8
+"""Events of one round of the long conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A team whose coordinator has been at work for very long."""
+
+    team: TeamId
+    agent: AgentId
+    thread: ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """A team with very much on its board."""
+
+    team: TeamId
+    agents: tuple[AgentId, ...]
+    nodes: tuple[NodeId, ...]
+
+
+async def long_team(path: Path, *, happenings: int = 10_000) -> Long:
+    """A conversation of so many events, and the thread behind it."""
+    async with World(path) as world:
+        founded = await world.found("Compare ways to read CSV", name="Long", model=MODEL,
+                                    start=False)  # fmt: skip
+        agent = founded.coordinator
+        opened = await world.store.write(_open, agent, "Read every report")
+        for start in range(0, happenings // ROUND, 25):
+            numbers = range(start, min(start + 25, happenings // ROUND))
+            await world.store.write(_talk, agent, opened, numbers)
+            world.clock.advance(minutes=4)
+        head = await world.store.read(events.head, founded.team.id)
+        assert head >= happenings, head
+    return Long(founded.team.id, agent.id, opened.id)
+
+
+def _open(tx: Tx, agent: Agent, title: str) -> Thread:
+    """A finished piece of work, with the thread it was done in."""
+    node = WorkNode(
+        id=NodeId(new_id("node")),
+        team_id=agent.team_id,
+        task=title,
+        title=title,
+        source="user",
+        status=NodeStatus.COMPLETED,
+        assignee_id=agent.id,
+        created_at=tx.now,
+        started_at=tx.now,
+        ended_at=tx.now,
+        result="All of them are read.",
+    )
+    thread = Thread(
+        id=ThreadId(new_id("t")),
+        team_id=agent.team_id,
+        agent_id=agent.id,
+        node_id=node.id,
+        created_at=tx.now,
+        closed_at=tx.now,
+        harvested_at=tx.now,
+    )
+    NODES.insert(tx, node)
+    THREADS.insert(tx, thread)
+    NODES.update(tx, node.id, thread_id=thread.id)
+    _tell_of(tx, node)
+    return thread
+
+
+def _tell_of(tx: Tx, node: WorkNode) -> None:
+    tx.emit(
+        node.team_id,
+        "node.created",
+        node_id=node.id,
+        title=node.title,
+        parent_id=node.parent_id,
+        creator_id=node.creator_id,
+        lane=node.lane,
+        needs=[],
+    )
+    if node.assignee_id is not None:
+        ids = {"node_id": node.id, "agent_id": node.assignee_id}
+        tx.emit(node.team_id, "node.assigned", **ids)
+
+
+def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
+    """Rounds of eight events: two replies with a call each, a remark, a question and an answer."""
+    page = threads.page(tx, thread.id)
+    for n in numbers:
+        for part in range(2):
+            path = f"report-{n}.csv"
+            call = ToolCall(id=f"call_{n}_{part}", name="read_file", arguments={"path": path})
+            text = f"Row {part} of {path}: 41, 12, 7.\n" * 5
+            page, said = threads.append(
+                tx, page, node_id=thread.node_id, role="assistant", text="", calls=(call,),
+                model=MODEL, usage=Usage(input_tokens=900, output_tokens=40, usd=0.001),
+            )  # fmt: skip
+            _reply(tx, thread, said.seq, "", [call])
+            page, _ = threads.append(
+                tx, page, node_id=thread.node_id, role="tool", ref=call.id, text=text
+            )
+            about = {"node_id": thread.node_id, "call_id": call.id, "tool": call.name}
+            tx.emit(thread.team_id, "tool.result", **about, failed=n % 9 == 0, text=text[:400])
+        _reply(tx, thread, page.head, f"{n} of them are read; the next is larger.", [])
+        _say(tx, agent, HUMAN, agent.id, f"How far is {n}?")
+        _say(tx, agent, agent.id, HUMAN, WORDS.format(n=n))
+        tx.emit(agent.team_id, "node.checkpoint", node_id=thread.node_id, summary=f"{n} read")
+
+
+def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
+    said = mail.send(
+        tx,
+        team_id=agent.team_id,
+        sender=sender,
+        recipient=recipient,
+        text=text,
+        sets_to_work=False,
+    )
+    messages.mark_seen(tx, [said.id])  # what nobody has heard becomes work, sooner or later
+
+
+def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -> None:
+    tx.emit(
+        thread.team_id,
+        "turn.added",
+        node_id=thread.node_id,
+        thread_id=thread.id,
+        agent_id=thread.agent_id,
+        seq=seq,
+        text=text,
+        calls=[{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls],
+        tokens=940,
+        usd=0.001,
+    )
+
+
+async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
+    """A board of so many pieces of work in so many stages, everybody at work; it stands still."""
+    async with World(path) as world:
+        limits = Limits(agents=16, nodes=10 * pieces)
+        founded = await world.found(
+            "Survey everything", name="Wide", model=MODEL, start=False, limits=limits
+        )
+        made = await world.store.write(_fill, founded, pieces, stages)
+    return made
+
+
+def _fill(tx: Tx, founded: teams.Founded, pieces: int, stages: int) -> Wide:
+    team = founded.team.id
+    TEAMS.update(tx, team, status="paused")  # nobody sets to work on what is only to be looked at
+    hired = [
+        people.hire(tx, team, name=f"worker-{n}", role="worker", model=MODEL) for n in range(15)
+    ]
+    goal = make_piece(tx, team, 0, assignee=founded.coordinator.id, status=NodeStatus.RUNNING)
+    opened = [
+        Stage(id=StageId(new_id("stage")), team_id=team, node_id=goal, name=f"stage {n + 1}",
+              created_at=tx.now)
+        for n in range(stages)
+    ]  # fmt: skip
+    for stage in opened:
+        STAGES.insert(tx, stage)
+    made: list[NodeId] = [goal]
+    before: list[NodeId] = []
+    each = (pieces - 1) // stages
+    for place, stage in enumerate(opened):
+        count = each if place < stages - 1 else pieces - len(made)
+        here = [
+            make_piece(
+                tx, team, len(made) + n, parent=goal, stage=stage.id,
+                assignee=hired[n % len(hired)].id, needs=before[n : n + 2],
+                status=_standing(place, n, stages, len(hired)),
+            )
+            for n in range(count)
+        ]  # fmt: skip
+        made += here
+        before = here
+    return Wide(team, tuple(a.id for a in hired), tuple(made))
+
+
+def _standing(stage: int, place: int, stages: int, hands: int) -> NodeStatus:
+    """What is early is done, one of each is under way in the middle, and what is late waits."""
+    if stage < stages // 2:
+        return NodeStatus.FAILED if place % 17 == 0 else NodeStatus.COMPLETED
+    if stage == stages // 2 and place < hands:
+        return NodeStatus.RUNNING
+    return NodeStatus.PENDING
+
+
+def make_piece(
+    tx: Tx,
+    team: TeamId,
+    number: int,
+    *,
+    parent: NodeId | None = None,
+    stage: StageId | None = None,
+    assignee: AgentId | None = None,
+    needs: list[NodeId] | None = None,
+    status: NodeStatus = NodeStatus.PENDING,
+) -> NodeId:
+    """One piece of work, as if it had come to stand like this."""
+    begun = status is not NodeStatus.PENDING
+    node = WorkNode(
+        id=NodeId(new_id("node")),
+        team_id=team,
+        task=f"Look through part {number} and say what is in it.",
+        title=f"Look through part {number}",
+        source="delegation" if parent else "user",
+        status=status,
+        assignee_id=assignee,
+        parent_id=parent,
+        stage_id=stage,
+        depth=1 if parent else 0,
+        created_at=tx.now,
+        started_at=tx.now if begun else None,
+        ended_at=tx.now if status.is_final else None,
+        result=f"Part {number} holds little." if status is NodeStatus.COMPLETED else None,
+    )
+    NODES.insert(tx, node)
+    dependencies.add(tx, node.id, needs or [])
+    _tell_of(tx, node)
+    return node.id

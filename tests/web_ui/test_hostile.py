@@ -1,0 +1,361 @@
+"""Hostile words: whatever is written into anything, a browser shows it and does nothing else."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, Route
+
+from agiraph.api.pages import POLICY
+from agiraph.api.strict import NOTHING
+from agiraph.domain.time import SystemClock
+from agiraph.providers.registry import Keys
+from agiraph.store.teams import AGENTS
+from agiraph.testing import ModelServer, says
+from tests.api.serving import TOKEN, Served, serving
+from tests.web_ui import hostile
+from tests.web_ui.browsing import DESKTOP, Watch
+from tests.web_ui.hostile import FILES, PAYLOADS, REFERENCES, Hostile, line, whole
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+
+WATCHING = Path(__file__).with_name("watching.js")
+ALL = frozenset(range(len(PAYLOADS)))
+LAST = len(PAYLOADS) - 1
+ALONE = frozenset(REFERENCES)
+"""Payloads that stand in texts of their own alone."""
+
+
+@dataclass
+class Bait:
+    """A signed-in browser before a home full of payloads, and everything it shows and does."""
+
+    served: Served
+    home: Hostile
+    context: BrowserContext
+    page: Page
+    watch: Watch
+    dialogs: list[str]
+    answers: dict[str, str]
+    """The policy of every answer, by its address."""
+    seen: set[str]
+
+    async def open(self, path: str, *, until: str) -> None:
+        """Go to a place, and wait for a mark that stands there."""
+        await self.page.evaluate(f"watching.go({path!r})")
+        await self.until(f"watching.report().seen.includes('{until}')")
+        await self.note()
+
+    async def walk(self, frame: str) -> None:
+        await self.page.evaluate(f"watching.walk('{frame}')")
+        await self.note()
+
+    async def until(self, holds: str) -> None:
+        await self.page.evaluate(f"watching.until(() => {holds})")
+
+    async def note(self) -> dict[str, Any]:
+        report = await self.page.evaluate("watching.report()")
+        self.seen |= set(report["seen"])
+        assert (report["ran"], report["found"]) == ([], []), self.page.url
+        return report
+
+    def shown(self, where: str) -> frozenset[int]:
+        ends = (mark.removeprefix(where) for mark in self.seen if mark.startswith(where))
+        return frozenset(int(end) for end in ends if end.isdecimal())
+
+
+@asynccontextmanager
+async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
+    home = await hostile.hostile(path)
+    async with (
+        ModelServer(lambda _: says(whole("draft"), chunk=400)) as model,
+        serving(
+            path,
+            clock=SystemClock(),
+            keys=Keys(openai_key="k", openai_url=model.openai_url),
+        ) as served,
+    ):
+        # A tall window, for what draws only what is in sight.
+        tall: dict[str, Any] = {"viewport": {"width": 1280, "height": 3000}}
+        context = await browser.new_context(**DESKTOP | tall)
+        session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
+        await context.add_cookies([session])  # type: ignore[list-item]
+        await context.add_init_script(path=WATCHING)
+        page = await context.new_page()
+        watch, dialogs, answers = Watch(served.origin), list[str](), dict[str, str]()
+        watch.over(page)
+        page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+        context.on(
+            "response",
+            lambda got: answers.update(
+                {got.url: got.headers.get("content-security-policy", "")}
+                if got.url.startswith("http")
+                else {}
+            ),
+        )
+        bait = Bait(served, home, context, page, watch, dialogs, answers, set())
+        await page.goto(served.origin)
+        await page.wait_for_selector("nav")
+        yield bait
+        await context.close()
+    assert watch.faults == []
+    assert dialogs == []
+
+
+async def test_words_are_shown_everywhere_and_never_run(browser: Browser, tmp_path: Path) -> None:
+    async with baited(browser, tmp_path / "home") as bait:
+        begun = time.monotonic()
+        for visit in (talked, worked, asked, planned, filed, known, jumped, linked, told):
+            await visit(bait)
+            print(f"{visit.__name__}: {time.monotonic() - begun:.1f} s so far")
+        await bait.note()
+
+    missing = {where: sorted(ALL - bait.shown(where)) for where in ONE_BY_ONE}
+    missing |= {where: sorted(ALL - ALONE - bait.shown(where)) for where in AT_ONCE}
+    assert {where: which for where, which in missing.items() if which} == {}
+    assert bait.shown("refs") == ALONE
+    assert set(bait.answers.values()) <= {POLICY, NOTHING, SANDBOXED}
+    assert len(PAYLOADS) >= 150
+
+
+SANDBOXED = "default-src 'none'; sandbox"
+ONE_BY_ONE = (
+    *("team", "goal", "agent", "role", "hum", "mod", "said", "tool", "arg", "res", "turn"),
+    *("told", "model", "lost", "ask", "opt", "title", "stage", "node", "fail", "doubt", "wait"),
+    *("accept", "ref", "file", "html", "svg", "csv", "py", "json", "txt", "mem", "ins"),
+    *("held", "trig", "event"),
+)
+"""Where each payload stands by itself, or on a line of its own."""
+AT_ONCE = ("may", "task", "result", "point", "md", "note", "briefing", "report", "failure", "draft")
+"""Where all of them stand in one text."""
+
+
+async def talked(bait: Bait) -> None:
+    """What people and models say, while it is written too."""
+    place = bait.home.talk
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{LAST}")
+    await earlier(bait)
+    box = bait.page.get_by_role("textbox").last
+    await box.fill("Say it all")
+    await box.press("Enter")
+    await bait.until(f"watching.report().seen.includes('draft{LAST}')")
+    await bait.note()
+
+
+async def earlier(bait: Bait) -> None:
+    """Load what was before, until there is nothing more; then read all of it."""
+    button = bait.page.get_by_role("button", name="Show what was before")
+    await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
+    while await bait.page.evaluate("watching.hasEarlier()"):
+        await button.click()
+        await bait.until("!document.body.textContent.includes('Loading what was before')")
+        await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
+    await bait.walk("#thread")
+
+
+async def worked(bait: Bait) -> None:
+    place = bait.home.tools
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"lost{LAST}")
+    await earlier(bait)
+    await bait.open(f"/t/{place.team}/threads/{bait.home.thread}", until="turn0")
+    await bait.walk("#steps")
+    await bait.open(f"/t/{place.team}/cost", until="team0")
+
+
+async def asked(bait: Bait) -> None:
+    place = bait.home.asks
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until="title0")
+    await earlier(bait)
+    for kind, letter in bait.home.letters.items():
+        await bait.open(f"/inbox/{letter}", until=f"{kind}{LAST}")
+
+
+async def planned(bait: Bait) -> None:
+    place = bait.home.board
+    await bait.open(f"/t/{place.team}/board", until="node0")
+    await bait.page.get_by_role("button", name="Show everything").click()
+    await bait.open(f"/t/{place.team}/board?view=list", until="node0")
+    await bait.page.wait_for_selector(".scroll [data-card]")
+    await bait.walk(".scroll:has([data-card])")
+    await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{LAST}")
+
+
+async def filed(bait: Bait) -> None:
+    place = bait.home.files
+    await bait.open(f"/t/{place.team}/files/named", until="file0")
+    for name, mark in FILES.items():
+        await bait.open(f"/t/{place.team}/files/{name}", until=mark)
+        if name.endswith(".md"):
+            await bait.page.wait_for_selector("button.link")
+            led = await bait.page.evaluate("watching.links()")
+            assert led
+            assert set(led) <= {"http:", "https:", "mailto:"}, led
+        if name.endswith((".md", ".csv", ".json")):
+            await bait.page.get_by_role("button", name="Source", exact=True).click()
+        more = bait.page.get_by_role("button", name=re.compile(r"^\d+ more$"))
+        if name == "all.json":
+            await bait.page.get_by_role("button", name="Tree", exact=True).click()
+            await more.click()
+        await opened_alone(bait, f"/api/teams/{place.team}/files/{name}")
+    await bait.open(f"/t/{place.team}/memory/memory/knowledge/note.md", until="note0")
+
+
+async def opened_alone(bait: Bait, path: str) -> None:
+    """A file as an address of its own: a page of plain text that may do nothing."""
+    page = await bait.context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: bait.dialogs.append(dialog.message))
+    answer = await page.goto(f"{bait.served.origin}{path}")
+    assert answer is not None
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["content-security-policy"] == SANDBOXED
+    assert [url for url in asked if not url.startswith(bait.served.origin)] == []
+    await page.close()
+
+
+async def known(bait: Bait) -> None:
+    place = bait.home.known
+    tabs = {"insights": "ins", "memories": "mem", "held": "held", "changes": "agent"}
+    for tab, mark in tabs.items():
+        await bait.open(f"/t/{place.team}/memory?tab={tab}", until=f"{mark}{LAST}")
+    await bait.open(f"/t/{place.team}/triggers", until=f"trig{LAST}")
+    everybody = await bait.served.world.store.read(AGENTS.select, "team_id = :t", t=place.team)
+    await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{LAST}")
+
+
+async def jumped(bait: Bait) -> None:
+    """What is looked for, and what is found."""
+    page = bait.page
+    await page.keyboard.press("Control+k")
+    box = page.get_by_placeholder("Jump to")
+    for n in range(0, len(PAYLOADS), 40):
+        await box.fill(PAYLOADS[n])
+        await bait.note()
+    await box.fill("pwned")
+    await bait.note()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    await box.wait_for(state="detached")
+    place = bait.home.talk
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{LAST}")
+    await page.get_by_role("button", name="Search in this conversation").click()
+    finder = page.get_by_role("searchbox").or_(page.get_by_placeholder("Search")).last
+    for n in range(0, len(PAYLOADS), 40):
+        await finder.fill(PAYLOADS[n].split("\n")[0])
+        await finder.press("Enter")
+        await bait.note()
+
+
+async def linked(bait: Bait) -> None:
+    """Addresses that somebody was sent: every part of them is a payload."""
+    team, agent = bait.home.files.team, bait.home.files.agent  # nothing else stands there
+    shapes = (
+        "/t/{0}/a/{1}?at={2}#{3}",
+        "/t/{team}/a/{agent}?at={0}&{1}={2}#{3}",
+        "/t/{team}/board?node={0}&view={1}&{2}#{3}",
+        "/t/{team}/files/{0}/{1}?{2}#{3}",
+        "/t/{team}/threads/{0}?agent={1}&kind={2}#{3}",
+        "/inbox/{0}?{1}={2}#{3}",
+        "/{0}/{1}?{2}#{3}",
+    )
+    bait.watch.is_server_away = True  # what does not exist is not found, and the browser says so
+    quoted = [quote(words[:400], safe="") for words in PAYLOADS]
+    fours = zip(*(quoted[n::4] for n in range(4)), strict=True)
+    addresses = [
+        shapes[n % len(shapes)].format(*four, team=team, agent=agent)
+        for n, four in enumerate(fours)
+    ]
+    await bait.page.evaluate(
+        "async (all) => { for (const to of all) await watching.go(to); }", addresses
+    )
+    await bait.note()
+    for address in addresses[3::24]:
+        await bait.page.goto(f"{bait.served.origin}{address}")
+        await bait.page.wait_for_selector("nav")
+        await bait.note()
+    await bait.page.goto(f"{bait.served.origin}/settings")
+    bait.watch.is_server_away = False
+
+
+async def told(bait: Bait) -> None:
+    """A question that comes in while somebody is elsewhere, as a toast."""
+    place = bait.home.board
+    await bait.page.get_by_role("img", name="wanted of you").first.wait_for()
+    await bait.page.get_by_text("Live", exact=True).wait_for()
+    agent = await bait.served.world.store.read(AGENTS.get, place.agent)
+    options = tuple(line("toast", n) for n in range(8))
+    await bait.served.world.store.write(
+        hostile.say, agent, whole("news"), kind="question", options=options
+    )
+    await bait.until("watching.report().seen.includes('toast7')")
+    await bait.note()
+    assert len(bait.shown("news")) > 150
+
+
+async def raw_page(context: BrowserContext, headers: dict[str, str], body: str) -> Page:
+    """A page of the same browser in which payloads stand as what they are."""
+
+    async def answer(route: Route) -> None:
+        page = f"<!doctype html><head></head><body>{body}</body>"
+        await route.fulfill(body=page, content_type="text/html", headers=headers)
+
+    await context.route("http://raw.invalid/", answer)
+    page = await context.new_page()
+    await page.goto("http://raw.invalid/", wait_until="domcontentloaded")
+    return page
+
+
+AS_HTML = "".join(
+    words
+    for words in PAYLOADS
+    # What leads away ends the page, whatever its policy; what hides the rest would spare it.
+    if words.startswith("<") and "refresh" not in words and "<base" not in words
+    and not words.startswith(("<!--", "<xmp", "<frameset", "<template", "<select"))
+)  # fmt: skip
+
+
+async def test_the_watch_sees_what_runs(browser: Browser) -> None:
+    context = await browser.new_context()
+    await context.add_init_script(path=WATCHING)
+    away: list[str] = []
+    context.on("request", lambda request: away.append(request.url))
+
+    page = await raw_page(context, {}, AS_HTML)
+    await page.evaluate("watching.until(() => watching.report().ran.length > 5)")
+    report = await page.evaluate("watching.report()")
+
+    assert "<script>" in report["found"]
+    assert any(found.endswith(" onerror") for found in report["found"])
+    assert any("evil.invalid" in url for url in away)
+    await context.close()
+
+
+async def test_the_policy_alone_would_stop_them_all(browser: Browser) -> None:
+    """If the page ever put words into itself as HTML, still nothing would run or call home."""
+    context = await browser.new_context()
+    await context.add_init_script(path=WATCHING)
+    refused: list[str] = []
+    context.on("console", lambda message: refused.append(message.text))
+    loaded: list[str] = []
+    context.on("response", lambda response: loaded.append(response.url))
+
+    page = await raw_page(context, {"Content-Security-Policy": POLICY}, AS_HTML)
+    async with asyncio.timeout(10):
+        while not any("script-src" in text for text in refused):
+            await page.evaluate("new Promise((done) => requestAnimationFrame(done))")
+
+    assert (await page.evaluate("watching.report()"))["ran"] == []
+    assert {url for url in loaded if "evil" in url} == set()
+    assert await page.evaluate(
+        "(() => { try { document.body.innerHTML = '<b>x'; return 'taken' }"
+        " catch (refusal) { return refusal.name } })()"
+    ) == "TypeError"  # fmt: skip
+    await context.close()
