@@ -33,17 +33,17 @@ async def take(page: Page, screen: Screen, path: Path) -> None:
     print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path, flush=True)
 
 
-async def take_all(desk: Desk, folder: Path, only: str) -> None:
+async def take_all(desk: Desk, folder: Path, only: list[str]) -> None:
     team = await lively.begin(desk)
     for look, options in LOOKS.items():
         page = await desk.opens(**options)
         for screen in await screens(desk, team):
-            if only in f"{screen.name}-{look}":
+            if not only or f"{screen.name}-{look}" in only or look in only:
                 await take(page, screen, folder / f"{screen.name}-{look}.png")
         await page.close()
 
 
-async def main(folder: Path, only: str) -> None:
+async def main(folder: Path, only: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         shell = Shell(Path(home) / "home")
@@ -59,7 +59,7 @@ async def main(folder: Path, only: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
-    parser.add_argument("--only", default="", help="a part of the names of those to take")
+    parser.add_argument("only", nargs="*", help="screen-look, or a look; without: all of them")
     given = parser.parse_args()
     os.environ.setdefault("TZ", "UTC")
     asyncio.run(main(given.folder.resolve(), given.only))

@@ -29,11 +29,11 @@ async def lively_desk(visit: Visit, **options: Any) -> tuple[Desk, dict[str, Any
     return desk, await lively.begin(desk)
 
 
-async def faults(page: Page) -> list[str]:
+async def faults(page: Page, *, dark: bool = True) -> list[str]:
     """What axe finds in light, and what other colours change in dark."""
     await page.evaluate(AXE)  # past the page's policy, which lets no script in
     light = await page.evaluate(LOOK, [RULES, "light"])
-    return [*light, *await page.evaluate(LOOK, [[], "dark"])]
+    return [*light, *(await page.evaluate(LOOK, [[], "dark"]) if dark else [])]
 
 
 @pytest.mark.timeout(240)
@@ -44,7 +44,7 @@ async def test_nothing_on_any_screen_keeps_anyone_out(visit: Visit, size: str) -
     found: dict[str, list[str]] = {}
     for screen in await screens(desk, team):
         await screen.show(desk.page)
-        found[screen.name] = await faults(desk.page)
+        found[screen.name] = await faults(desk.page, dark=size == "desktop")  # colours are the same
         if wide := await desk.page.evaluate(WIDE):
             found[screen.name].append(f"{wide} pixels stick out")
 

@@ -25,10 +25,13 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
         match step(seen):
             case 0:
                 await first.wait()
-                tasks = [("NVIDIA", "nvidia"), ("AMD", "amd")]
+                tasks: list[tuple[str, str, list[str]]] = [
+                    ("NVIDIA", "nvidia", []),
+                    ("AMD", "amd", []),
+                ]
             case 1:
                 await second.wait()
-                tasks = [("Intel", "intel")]
+                tasks = [("Intel", "intel", made(seen)[:1])]
             case 2:
                 return says(call("start_stage", name="research", nodes=made(seen)))
             case 3:
@@ -36,7 +39,10 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
             case _:
                 return says(call("finish", summary="Done."))
         return says(
-            *(call("create_work_node", task=t, assigned_to=f"new:openai/{who}") for t, who in tasks)
+            *(
+                call("create_work_node", task=t, assigned_to=f"new:openai/{who}", depends_on=needs)
+                for t, who, needs in tasks
+            )
         )
 
     desk = await visit(play)
@@ -54,9 +60,10 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
     await expect(cards).to_have_count(3)
     second.set()
     await expect(cards).to_have_count(4)
-    await third.reached(3)
+    await third.reached(2)
+    await expect(page.locator(".react-flow__edge")).to_have_count(1)
     await expect(page.get_by_text("Research", exact=True)).to_have_count(1)
-    await expect(cards.filter(has_text="Running")).to_have_count(3)
+    await expect(cards.filter(has_text="Running")).to_have_count(2)
     assert await picture.get_attribute("style") == before
     third.set()
     await expect(cards.filter(has_text="Done")).to_have_count(4)

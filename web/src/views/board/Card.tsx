@@ -50,35 +50,46 @@ const FAR: Record<Standing, string> = {
   cancelled: "border-dashed border-line bg-canvas",
 };
 
+/** Where lines begin and end: the picture measures them, and without them it draws no line. */
+const ENDS = (
+  <>
+    <span className="target absolute top-1/2 left-0" data-handlepos="left" />
+    <span className="source absolute top-1/2 right-0" data-handlepos="right" />
+  </>
+);
+
 export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) {
   const far = useContext(Far);
   const { node, standing, open, order, isCoordinator, isFresh } = data.shown;
   return (
-    <button
-      type="button"
-      data-card={node.id}
-      onClick={() => data.onOpen(node.id)}
-      aria-pressed={selected}
-      aria-label={far ? `${node.title}, ${LOOKS[standing].words}` : undefined}
-      className={cx(
-        "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
-        far ? FAR[standing] : BORDERS[standing],
-        far ? "items-center gap-3" : "flex-col",
-        selected && "ring-2 ring-ink",
-        isFresh && "animate-pop",
-      )}
-    >
-      {far ? (
-        <>
-          <span aria-hidden className="w-9 shrink-0 text-center text-[36px] leading-9 text-ink-2">
-            {SIGNS[standing]}
-          </span>
-          <span className="min-w-0 text-xl font-semibold break-words">{node.title.length > FAR_TITLE ? `${node.title.slice(0, FAR_TITLE - 1)}…` : node.title}</span>
-        </>
-      ) : (
-        <Near node={node} standing={standing} open={open} order={order} isCoordinator={isCoordinator} />
-      )}
-    </button>
+    <>
+      {ENDS}
+      <button
+        type="button"
+        data-card={node.id}
+        onClick={() => data.onOpen(node.id)}
+        aria-pressed={selected}
+        aria-label={far ? `${node.title}, ${LOOKS[standing].words}` : undefined}
+        className={cx(
+          "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
+          far ? FAR[standing] : BORDERS[standing],
+          far ? "items-center gap-3" : "flex-col",
+          selected && "ring-2 ring-ink",
+          isFresh && "animate-pop",
+        )}
+      >
+        {far ? (
+          <>
+            <span aria-hidden className="w-9 shrink-0 text-center text-[36px] leading-9 text-ink-2">
+              {SIGNS[standing]}
+            </span>
+            <span className="min-w-0 text-xl font-semibold break-words">{node.title.length > FAR_TITLE ? `${node.title.slice(0, FAR_TITLE - 1)}…` : node.title}</span>
+          </>
+        ) : (
+          <Near node={node} standing={standing} open={open} order={order} isCoordinator={isCoordinator} />
+        )}
+      </button>
+    </>
   );
 });
 

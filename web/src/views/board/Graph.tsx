@@ -86,7 +86,8 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           id: `lane:${lane.id}`,
           type: "lane",
           position: { x: lane.x, y: 0 },
-          style: { transform: "none", zIndex: "auto", left: lane.x, top: 0 },
+          // Below the lines, which would end at its edge otherwise.
+          style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
           data: { lane, done: lane.pieces.filter((id) => shown.get(id)?.standing === "completed").length },
           width: lane.width,
           height: lane.height,

@@ -175,7 +175,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
         </div>
         {isOpen && <Chip tone="work">Open</Chip>}
         {thread?.node_id && thread.kind === "work" && boardHref && (
-          <Link to={`${boardHref}?node=${thread.node_id}` as "/"} className="text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+          <Link to={`${boardHref}?node=${thread.node_id}` as "/"} className="shrink-0 text-xs max-sm:pr-2 text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
             On the board
           </Link>
         )}
