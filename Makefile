@@ -8,7 +8,7 @@ WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: web web-types web-test web-check screenshots chromium postgres help setup up run test check faults bench lock clean
+.PHONY: web web-types web-test web-check screenshots chromium postgres help setup up run test check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ faults: setup postgres ## The long runs: crashes in recovery, chaos over process
 
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py
+
+bench-web: setup ## What a picture of the web UI costs, with 10,000 events and 500 pieces of work
+	@$(BIN)/python -m bench.frames
 
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/python -m pip install --quiet pip-tools

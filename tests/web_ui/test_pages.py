@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from agiraph.api.pages import POLICY, Pages
+from agiraph.api.strict import NOTHING
 from tests.api.serving import Served, serving
 
 INDEX = "<!doctype html><title>agiraph</title>"
@@ -66,9 +67,10 @@ async def test_every_place_is_the_one_page_and_is_asked_for_anew(pages: Pages, p
 
 
 def test_the_policy_lets_nothing_in_from_elsewhere_and_no_words_become_code() -> None:
-    rules = dict(rule.split(" ", 1) for rule in POLICY.split("; "))
+    rules = {name: rest for name, _, rest in (rule.partition(" ") for rule in POLICY.split("; "))}
 
-    assert rules["default-src"] == rules["script-src"] == rules["connect-src"] == "'self'"
+    assert rules["script-src"] == rules["connect-src"] == rules["font-src"] == "'self'"
+    assert rules["default-src"] == rules["style-src-attr"] == rules["form-action"] == "'none'"
     assert rules["img-src"] == "'self' data: blob:"
     assert rules["frame-ancestors"] == rules["base-uri"] == rules["object-src"] == "'none'"
     assert rules["require-trusted-types-for"] == "'script'"
@@ -144,3 +146,27 @@ async def test_the_page_is_there_before_signing_in_and_the_data_is_not(served: S
 async def test_the_page_is_not_shown_under_another_name(served: Served) -> None:
     async with served.http.get(f"{served.origin}/", headers={"Host": "evil.invalid"}) as page:
         assert page.status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/teams", 401),
+        ("/api/healthz", 200),
+        ("/api/nothing", 401),
+        ("/assets/nothing.js", 404),
+    ],
+)
+async def test_whatever_is_no_page_may_do_nothing_in_a_browser(
+    served: Served, path: str, status: int
+) -> None:
+    async with served.http.get(f"{served.origin}{path}") as got:
+        assert got.status == status
+        assert got.headers["Content-Security-Policy"] == NOTHING
+        assert got.headers["X-Content-Type-Options"] == "nosniff"
+        assert got.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+async def test_a_refusal_of_the_gate_may_do_nothing_either(served: Served) -> None:
+    async with served.http.get(served.origin, headers={"Host": "evil.invalid"}) as got:
+        assert (got.status, got.headers["Content-Security-Policy"]) == (403, NOTHING)

@@ -210,9 +210,7 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           onlyRenderVisibleElements={isMany}
           panOnScroll
           zoomOnDoubleClick={false}
-          onMoveStart={() => frame.current?.classList.add("moving")}
           onMoveEnd={() => {
-            frame.current?.classList.remove("moving");
             sharpen();
             setBeyond((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
           }}
