@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import CDPSession, Page, async_playwright
+from playwright.async_api import Page, async_playwright
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, launch
@@ -39,7 +39,7 @@ def write_long(_: Seen) -> Step:
 class Stage:
     """A page, and what its pictures cost."""
 
-    def __init__(self, page: Page, cdp: CDPSession) -> None:
+    def __init__(self, page: Page, cdp: Any) -> None:
         self.page = page
         self._cdp = cdp
 
@@ -156,7 +156,7 @@ async def main() -> None:
             session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
             await context.add_cookies([session])
             page = await context.new_page()
-            cdp = await context.new_cdp_session(page)
+            cdp: Any = await context.new_cdp_session(page)
             await cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
             stage = Stage(page, cdp)
             await conversation(stage, served, long)

@@ -8,7 +8,6 @@ import { type Agent, api, explain, type Message, type Team, unwrap } from "@/api
 import { conversationQuery, inboxQuery, keys, loadOlder, queryClient } from "@/api/queries";
 import { live, useLive } from "@/live";
 import type { Row } from "@/live/log";
-import { cx } from "@/lib/cx";
 import { capital } from "@/lib/format";
 import { Button, EmptyState, Loading, Trouble } from "@/ui";
 import { arrange, type Item } from "@/thread/items";
@@ -196,8 +195,7 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   return (
     <div className="relative min-h-0 flex-1">
       <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full bg-canvas outline-offset-[-2px] [overflow-anchor:none]">
-        {/* What rushes by under the pointer needs no looks of its own, and no wheel stops at it. */}
-        <div className={cx("relative w-full", virtual.isScrolling && "pointer-events-none")} style={{ height: total }}>
+        <div className="relative w-full" style={{ height: total }}>
           {virtual.getVirtualItems().map((place) => {
             const item = items[place.index];
             return (

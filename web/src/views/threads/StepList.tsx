@@ -57,7 +57,7 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
   return (
     <Unfolded value={unfolded}>
       <div ref={frame} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
-        <ol className={cx("relative", list.isScrolling && "pointer-events-none")} style={{ height: list.getTotalSize() }}>
+        <ol className="relative" style={{ height: list.getTotalSize() }}>
           {list.getVirtualItems().map((place) => {
             const step = all[place.index]!;
             return (
