@@ -11,7 +11,7 @@ export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: s
   const teams = useQuery(teamsQuery);
   const View = useMemo(() => lazy(screen.load), [screen]);
   if (teams.isPending) return <Loading what="Looking for the team" />;
-  if (teams.isError) return <Trouble title="The teams could not be loaded" detail={explain(teams.error)} onRetry={() => void teams.refetch()} />;
+  if (!teams.data) return <Trouble title="The teams could not be loaded" detail={explain(teams.error)} onRetry={() => void teams.refetch()} />;
   const team = teams.data.find((one) => one.id === teamId || one.name === teamId);
   if (!team) return <NotHere />;
   return (

@@ -24,7 +24,8 @@ const MARKS: Record<State, string> = { idle: "●", queued: "○", working: "●
 export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
   const teams = useQuery(teamsQuery);
   const agents = useQuery(agentsQuery(teamId));
-  if (teams.isError || agents.isError) {
+  // While the server is away, what is known of them stays: only who was never seen is missed.
+  if ((teams.isError && !teams.data) || (agents.isError && !agents.data)) {
     const error = teams.error ?? agents.error;
     if (error instanceof ApiError && error.status === 404) return <NotHere />;
     return <Trouble title="This member could not be loaded" detail={explain(error)} onRetry={() => void queryClient.invalidateQueries()} />;
