@@ -59,6 +59,14 @@ async def settle(page: Page, pictures: int = 2) -> None:
     )
 
 
+async def at_most(limit: int, page: Page) -> int:
+    """How many elements there are, once there are no more than these."""
+    async with asyncio.timeout(15):
+        while (count := await page.evaluate(COUNT)) > limit:
+            await settle(page)
+    return count
+
+
 async def test_a_first_load_is_small_squeezed_and_kept(visit: Visit) -> None:
     desk = await visit([says("Nobody asked.")])
     context = await desk.context.browser.new_context(  # type: ignore[union-attr]
@@ -156,10 +164,10 @@ async def test_a_large_board_draws_little_and_again_only_what_changed(
     async with looking(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{wide.team}/board")
         await page.wait_for_selector("[data-card]")
-        opened = await page.evaluate(COUNT)
+        opened = await at_most(4000, page)
         await page.get_by_role("button", name="Show everything").click()
         await settle(page, 30)
-        whole = await page.evaluate(COUNT)
+        whole = await at_most(6000, page)
         cards = await page.evaluate("document.querySelectorAll('[data-card]').length")
         await page.evaluate(MADE)
         for n in range(3):
@@ -169,7 +177,5 @@ async def test_a_large_board_draws_little_and_again_only_what_changed(
         made = await page.evaluate("window.made")
     print(f"{opened} elements at first, {whole} for all of {cards} cards; then made {made}")
 
-    assert opened <= 4000
     assert cards == 500
-    assert whole <= 6000
     assert made["rows"] + made["others"] <= 40
