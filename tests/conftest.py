@@ -103,6 +103,7 @@ class Server:
         options = (
             f"-p {self.port} -h 127.0.0.1 -k {self.data}"
             " -c fsync=off -c max_connections=200 -c shared_buffers=32MB"
+            " -c autovacuum=off"
         )
         log = str(self.data / "log")
         self._run("pg_ctl", "-D", str(self.data / "db"), "-l", log, "-w", "-o", options, "start")
