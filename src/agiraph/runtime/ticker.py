@@ -9,6 +9,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 
 from agiraph.domain.errors import Refused, StoreUnavailable
+from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, TriggerId
 from agiraph.domain.time import Clock
 from agiraph.domain.triggers import Call
@@ -39,8 +40,13 @@ class Ticker:
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
     alone: bool = True
     """Whether no other process works on this database."""
-    _ears: list[Ear] | None = None
-    """Who waits for events; None if that may have changed."""
+    _ears: list[Ear] = field(default_factory=list[Ear])
+    """Who waits for events, as far as is known."""
+    _is_stale: bool = True
+    """Whether that may have changed."""
+    _is_asking: bool = False
+    _meanwhile: list[Event] = field(default_factory=list[Event])
+    """What happened while it was asked for: perhaps too late to be in the answer."""
     _heard: set[TriggerId] = field(default_factory=set[TriggerId])
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     _rested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,12 +77,16 @@ class Ticker:
         for event in aftermath.events:
             if event.type.startswith(("trigger.", "team.")):
                 self._look_around()
-                return
-            for ear in self._ears or ():
-                if ear.team_id == event.team_id and fnmatchcase(event.type, ear.pattern):
-                    self._heard.add(ear.trigger_id)
+            if self._is_asking:
+                self._meanwhile.append(event)
+            self._hear(event)
         if aftermath.alarm or self._heard:
             self._tell()
+
+    def _hear(self, event: Event) -> None:
+        for ear in self._ears:
+            if ear.team_id == event.team_id and fnmatchcase(event.type, ear.pattern):
+                self._heard.add(ear.trigger_id)
 
     def _tell(self) -> None:
         self._rested.clear()
@@ -84,7 +94,7 @@ class Ticker:
 
     def _look_around(self) -> None:
         """Whoever waits for events may have changed: look anew, at all teams."""
-        self._ears = None
+        self._is_stale = True
         self._tell()
 
     async def _look_now_and_then(self) -> None:
@@ -108,9 +118,16 @@ class Ticker:
                 self._rested.set()
 
     async def _listen(self) -> None:
-        if self._ears is None:
-            self._ears = await self.store.read(triggers.ears)
+        if self._is_stale:
+            self._is_stale, self._is_asking = False, True
+            try:
+                self._ears = await self.store.read(triggers.ears)
+            finally:
+                self._is_asking = False
+                came, self._meanwhile = self._meanwhile, []
             self._heard.update(ear.trigger_id for ear in self._ears if ear.is_behind)
+            for event in came:
+                self._hear(event)
         heard, self._heard = self._heard, set()
         for trigger_id in heard:
             while await self.store.write(ringing.hear, trigger_id):
