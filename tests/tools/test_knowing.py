@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.runtime.prompt import known, system_prompt
+from agiraph.runtime.prompt import known, start, system_prompt
 from agiraph.services import knowledge, people
 from agiraph.services.teams import Founded
 from agiraph.store import knowledge as rows
@@ -32,8 +32,9 @@ async def read_page(ctx: RunContext) -> Answer:
 @tool(effect="repeatable")
 async def begin_again(ctx: RunContext) -> Answer:
     """What this agent would be told at the beginning of the same work."""
-    folder = ctx.home.team(ctx.team.id)
-    return Done(system_prompt(ctx.team, ctx.agent, folder, (), ctx.clock.now(), await known(ctx)))
+    folder, now = ctx.home.team(ctx.team.id), ctx.clock.now()
+    learned = await known(ctx, await ctx.store.read(start, ctx.agent, ctx.node))
+    return Done(system_prompt(ctx.team, ctx.agent, folder, (), now, learned))
 
 
 @pytest.fixture
