@@ -50,10 +50,7 @@ _compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
 
 
 def _dialect(sql: str) -> tuple[str, tuple[str, ...], str]:
-    """A statement with plain marks, the names that belong to them, and the table it changes.
-
-    Plain marks bind faster than names.
-    """
+    """A statement with plain marks, which bind faster; their names; and the table it changes."""
     found = _compiled.get(sql)
     if found is None:
         names, changes = tuple(_NAMED.findall(sql)), _CHANGES.match(sql)
@@ -161,10 +158,6 @@ class _Job:
     aftermath: Aftermath | None = None
     alone: bool = False
     """It was undone with others and must not meet them again."""
-
-    @property
-    def name(self) -> str:
-        return self.verb.__name__
 
 
 class SqliteStore:
@@ -359,7 +352,7 @@ class SqliteStore:
         else:
             self._commit_seconds = time.monotonic() - began
             for job in self._group:
-                fault(f"db:after:{job.name}")
+                fault(f"db:after:{job.verb.__name__}")
             self._loop.call_soon_threadsafe(self._acknowledge)
 
     def _give_up(self, error: sqlite3.Error | UnicodeDecodeError) -> None:
@@ -374,7 +367,7 @@ class SqliteStore:
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
-        fault(f"db:before:{job.name}")
+        fault(f"db:before:{job.verb.__name__}")
         tx = SqliteTx(self._connection, self.clock.now(), self._ends)
         job.error = None
         try:
@@ -385,7 +378,7 @@ class SqliteStore:
             if _is_surroundings(error):
                 raise
             job.error = error
-        fault(f"db:in:{job.name}")
+        fault(f"db:in:{job.verb.__name__}")
 
     def _acknowledge(self) -> None:
         group, self._group = self._group, []
