@@ -76,7 +76,7 @@ web-check: web/node_modules/.package-lock.json ## The web UI's types and built f
 	@echo "web-check: clean"
 
 screenshots: setup chromium ## Every screen in light, dark and on a phone, into build/screenshots
-	@$(BIN)/python web/screenshots.py build/screenshots
+	@for look in light dark phone; do $(BIN)/python web/screenshots.py build/screenshots $$look || exit 1; done
 	@mkdir -p docs/screenshots
 	@cd build/screenshots && cp coordinator-light.png board-dark.png inbox-report-light.png ../../docs/screenshots/
 
