@@ -1,10 +1,12 @@
 /** Format: times, money and sizes as people read them. */
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const second = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const short = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
+export const secondOf = (at: string): string => second.format(new Date(at));
 export const timeOf = (at: string): string => clock.format(new Date(at));
 export const fullTime = (at: string): string => full.format(new Date(at));
 export const dayKey = (at: string): string => new Date(at).toDateString();

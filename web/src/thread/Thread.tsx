@@ -96,21 +96,40 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   const [seenKey, setSeenKey] = useState<string | undefined>();
   const [isLoading, setIsLoading] = useState(false);
   const count = items.length + drafts.length;
+  // A new function here makes the virtualizer reckon all rows anew.
+  const keyOf = useCallback((index: number) => items[index]?.key ?? `draft ${drafts[index - items.length]}`, [items, drafts]);
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => box.current,
     estimateSize: (index) => estimate(items[index]),
-    getItemKey: (index) => items[index]?.key ?? `draft ${drafts[index - items.length]}`,
+    getItemKey: keyOf,
     overscan: 8,
     anchorTo: "end",
     paddingStart: 12,
     paddingEnd: 16,
+    // Rows are moved as layers: when one above turns out taller than thought, nothing is painted again.
+    directDomUpdates: true,
+    // What comes into sight is drawn ahead, so it can wait for the next picture with everything else.
+    useFlushSync: false,
+    onChange: () => keepEnd(),
   });
 
   // Whoever reads at the end stays there, however tall what comes turns out to be; only scrolling up lets go.
   const pinned = useRef(at === undefined);
   const top = useRef(0);
-  const total = virtual.getTotalSize();
+  const look = (element: HTMLElement): boolean => {
+    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    if (isNear) pinned.current = true;
+    else if (element.scrollTop < top.current - 2) pinned.current = false;
+    top.current = element.scrollTop;
+    return isNear || pinned.current;
+  };
+  const keepEnd = () => {
+    const element = box.current;
+    // Somebody may have scrolled since, of which the page has not heard yet.
+    if (!element || !pinned.current || !look(element)) return;
+    element.scrollTop = element.scrollHeight;
+  };
   // Begin at the end; or at the message the address names.
   const arrived = useRef<string | null>(null);
   useLayoutEffect(() => {
@@ -126,9 +145,9 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
 
   const toEnd = () => {
     pinned.current = true;
+    top.current = 0;
     setIsAtEnd(true);
-    const element = box.current;
-    if (element) element.scrollTop = element.scrollHeight;
+    keepEnd();
   };
   const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
   const firstRow = useRef(items.findIndex((item) => item.kind === "row"));
@@ -166,22 +185,13 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   }, [at, items, loadEarlier]);
 
   const onScroll = () => {
-    const element = box.current;
-    if (!element) return;
-    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
-    if (isNear) pinned.current = true;
-    else if (element.scrollTop < top.current - 2) pinned.current = false;
-    top.current = element.scrollTop;
-    setIsAtEnd(isNear || pinned.current);
+    if (box.current) setIsAtEnd(look(box.current));
   };
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element && pinned.current) element.scrollTop = element.scrollHeight;
-  }, [total, count]);
+  useLayoutEffect(keepEnd, [count]);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const observer = new ResizeObserver(() => pinned.current && (element.scrollTop = element.scrollHeight));
+    const observer = new ResizeObserver(keepEnd);
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
@@ -190,16 +200,18 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
   }, [isAtEnd, items]);
   useRead(agent, said, isAtEnd);
 
-  const seenAt = seenKey === undefined ? items.length - 1 : items.findIndex((item) => item.key === seenKey);
-  const fresh = seenAt < 0 ? 0 : items.length - 1 - seenAt;
+  const fresh = useMemo(() => {
+    const seenAt = seenKey === undefined ? items.length - 1 : items.findLastIndex((item) => item.key === seenKey);
+    return seenAt < 0 ? 0 : items.length - 1 - seenAt;
+  }, [items, seenKey]);
   return (
     <div className="relative min-h-0 flex-1">
       <div ref={box} id="thread" onScroll={onScroll} role="log" aria-live="off" aria-label={`Conversation with ${agent.name}`} tabIndex={0} className="scroll h-full bg-canvas outline-offset-[-2px] [overflow-anchor:none]">
-        <div className="relative w-full" style={{ height: total }}>
+        <div ref={virtual.containerRef} className="relative w-full">
           {virtual.getVirtualItems().map((place) => {
             const item = items[place.index];
             return (
-              <div key={place.key} data-index={place.index} ref={virtual.measureElement} className="absolute inset-x-0" style={{ top: place.start }}>
+              <div key={place.key} data-index={place.index} ref={virtual.measureElement} className="absolute inset-x-0 top-0">
                 {item ? (
                   <RowView item={item} isMarked={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} isLoading={isLoading} agentId={agent.id} />
                 ) : (
@@ -228,7 +240,7 @@ function estimate(item: Item | undefined): number {
 
 /** Tells the server how far the person has read: at the end, page visible, for a moment. */
 function useRead(agent: Agent, said: Message[], isAtEnd: boolean): void {
-  const newest = said.filter((message) => message.sender === agent.id && message.recipient === "human").at(-1);
+  const newest = said.findLast((message) => message.sender === agent.id && message.recipient === "human");
   const isUnread = newest !== undefined && newest.seen_at === null;
   const told = useRef(0);
   useEffect(() => {

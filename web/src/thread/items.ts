@@ -44,13 +44,12 @@ export function arrange(sources: Sources): Item[] {
   });
   const rest = sources.said.filter((message) => !inLog.has(message.id) && !isSpoken(message)).map(asRow);
   const items: Item[] = sources.hasEarlier ? [{ kind: "earlier", key: "earlier" }] : [];
-  let day = "";
+  let midnight = 0;
   let before: Row | null = null;
   for (const row of merged(rest, rows)) {
-    const today = dayKey(row.at);
-    if (today !== day) {
-      items.push({ kind: "day", key: `day ${today}`, label: dayOf(row.at) });
-      day = today;
+    if (Date.parse(row.at) >= midnight) {
+      items.push({ kind: "day", key: `day ${dayKey(row.at)}`, label: dayOf(row.at) });
+      midnight = new Date(row.at).setHours(24, 0, 0, 0);
       before = null;
     }
     if (row.kind === "message" && row.id === sources.firstUnread) {
@@ -58,7 +57,7 @@ export function arrange(sources: Sources): Item[] {
       before = null;
     }
     const message = row.kind === "message" ? (known.get(row.id) ?? sources.details.get(row.id) ?? null) : null;
-    items.push({ kind: "row", key: row.key, row, message, isContinued: continues(before, row) });
+    items.push(itemOf(row, message, continues(before, row)));
     before = row;
   }
   for (const unsent of sources.unsent) {
@@ -67,16 +66,32 @@ export function arrange(sources: Sources): Item[] {
   return items;
 }
 
+type RowItem = Extract<Item, { kind: "row" }>;
+const made = new WeakMap<Row, RowItem>();
+
+/** The same item as before unless something changed, so that a row is drawn again only then. */
+function itemOf(row: Row, message: Message | null, isContinued: boolean): RowItem {
+  const known = made.get(row);
+  if (known && known.message === message && known.isContinued === isContinued) return known;
+  const item: RowItem = { kind: "row", key: row.key, row, message, isContinued };
+  made.set(row, item);
+  return item;
+}
+
 function continues(before: Row | null, row: Row): boolean {
   if (before?.kind !== "message" || row.kind !== "message") return false;
-  const isNear = Date.parse(row.at) - Date.parse(before.at) < CONTINUES_MS;
-  return isNear && before.sender === row.sender && before.recipient === row.recipient && plain(before) && plain(row);
+  const isAlike = before.sender === row.sender && before.recipient === row.recipient && plain(before) && plain(row);
+  return isAlike && Date.parse(row.at) - Date.parse(before.at) < CONTINUES_MS;
 }
 
 const plain = (row: MessageRow): boolean => row.messageKind === "message" || row.messageKind === "nudge";
 
+const asRows = new WeakMap<Message, MessageRow>();
+
 function asRow(message: Message): MessageRow {
-  return {
+  const known = asRows.get(message);
+  if (known) return known;
+  const row: MessageRow = {
     kind: "message",
     key: message.id,
     seq: 0,
@@ -88,13 +103,14 @@ function asRow(message: Message): MessageRow {
     text: message.text,
     nodeId: message.node_id,
   };
+  asRows.set(message, row);
+  return row;
 }
 
 function* merged(left: Row[], right: Row[]): Generator<Row> {
   let i = 0;
   for (const row of right) {
-    const at = Date.parse(row.at);
-    while (i < left.length && Date.parse(left[i]!.at) <= at) yield left[i++]!;
+    while (i < left.length && Date.parse(left[i]!.at) <= Date.parse(row.at)) yield left[i++]!;
     yield row;
   }
   while (i < left.length) yield left[i++]!;

@@ -105,7 +105,7 @@ function MessageView({ row, message, isContinued, isMarked, agentId }: { row: Me
   const kind = KINDS[row.messageKind];
   const title = message?.title ?? (isPeer && kind && row.nodeId ? (people.titles[row.nodeId]?.title ?? "") : "");
   return (
-    <article onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
+    <article onPointerMove={() => setNear(true)} onPointerDown={() => setNear(true)} onFocus={() => setNear(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <Face id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (

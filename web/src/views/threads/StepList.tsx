@@ -1,9 +1,9 @@
 /** Steps of a thread, as rows: only those in sight are drawn, and what was unfolded stays so. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
-import { createContext, memo, type ReactNode, type Ref, useContext, useImperativeHandle, useRef, useState } from "react";
+import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
-import { count, duration, fullTime, money } from "@/lib/format";
+import { count, duration, fullTime, money, secondOf } from "@/lib/format";
 import { Markdown } from "@/thread/Markdown";
 import type { ModelStep, Step, ToolStep, WordStep } from "@/views/threads/steps";
 
@@ -30,13 +30,16 @@ export interface Reveals {
 export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<Reveals>; children: ReactNode }) {
   const frame = useRef<HTMLDivElement>(null);
   const [unfolded] = useState(() => new Set<string>());
+  const keyOf = useCallback((at: number) => all[at]!.key, [all]);
   const list = useVirtualizer({
     count: all.length,
     getScrollElement: () => frame.current,
     estimateSize: (at) => (all[at]!.kind === "words" ? 76 : 92),
-    getItemKey: (at) => all[at]!.key,
+    getItemKey: keyOf,
     overscan: 6,
     paddingEnd: 16,
+    directDomUpdates: true,
+    useFlushSync: false,
   });
   useImperativeHandle(handle, () => ({
     reveal: (key) => {
@@ -57,11 +60,11 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
   return (
     <Unfolded value={unfolded}>
       <div ref={frame} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
-        <ol className="relative" style={{ height: list.getTotalSize() }}>
+        <ol ref={list.containerRef} className="relative">
           {list.getVirtualItems().map((place) => {
             const step = all[place.index]!;
             return (
-              <li key={place.key} ref={list.measureElement} data-index={place.index} aria-setsize={all.length} aria-posinset={place.index + 1} className="absolute inset-x-4 max-md:inset-x-3" style={{ top: place.start }}>
+              <li key={place.key} ref={list.measureElement} data-index={place.index} aria-setsize={all.length} aria-posinset={place.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
                 {step.kind === "words" ? <Words step={step} /> : <ModelCall step={step} now={isOpenStep(step) ? now : 0} />}
               </li>
             );
@@ -179,7 +182,7 @@ function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: s
           <span className="font-medium">{title}</span>
           <span className="tabular text-xs text-ink-3">{facts}</span>
           <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
-            {new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })}
+            {secondOf(moment)}
           </time>
         </p>
         {children}

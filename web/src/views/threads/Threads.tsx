@@ -210,33 +210,10 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
   const { bars: drawn, busyMs, pausedMs } = useMemo(() => bars(all, now), [all, now]);
   const some = drawn.slice(-BARS_AT_MOST);
   if (drawn.length === 0) return null;
-  const span = (bar: Bar) => ({ left: `${bar.from * 100}%`, width: `max(3px, ${(bar.to - bar.from) * 100}%)` });
-  const rows = [
-    ["Model", some.filter((bar) => bar.kind === "model")],
-    ["Tools", some.filter((bar) => bar.kind === "tool")],
-  ] as const;
   return (
     <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
-      {rows.map(([name, row]) => (
-        <div key={name} className="flex items-center gap-2">
-          <span className="w-11 shrink-0 text-xs text-ink-3">{name}</span>
-          <div className="relative h-6 flex-1 overflow-hidden">
-            <div className="absolute inset-x-0 top-1/2 h-px bg-line" />
-            {row.map((bar) => (
-              <button
-                key={bar.key}
-                type="button"
-                tabIndex={-1}
-                aria-hidden
-                onClick={() => onPick(bar.key)}
-                title={`${bar.label} · ${duration(bar.ms)}${bar.failed ? " · failed" : ""}`}
-                style={span(bar)}
-                className={cx("absolute inset-y-1 rounded-[2px]", bar.failed ? "bg-fail-dot" : bar.kind === "model" ? "bg-ink-2" : "bg-work-dot", bar.isOpen && "animate-pulse")}
-              />
-            ))}
-          </div>
-        </div>
-      ))}
+      <Track name="Model" of={some.filter((bar) => bar.kind === "model")} onPick={onPick} />
+      <Track name="Tools" of={some.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
         {duration(busyMs)} at work{pausedMs > 0 && `, pauses of ${duration(pausedMs)} left out`}
         {drawn.length > some.length && ` · the last ${some.length} of ${drawn.length} steps`}
@@ -244,3 +221,44 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
     </figure>
   );
 }
+
+const WIDE = 1000;
+/** One drawing for many bars: as elements of their own they cost every picture of the page several milliseconds. */
+function Track({ name, of, onPick }: { name: string; of: Bar[]; onPick: (key: string) => void }) {
+  const looks = [
+    ["text-fail-dot", of.filter((bar) => bar.failed)],
+    ["text-work-dot animate-pulse", of.filter((bar) => !bar.failed && bar.isOpen)],
+    [name === "Model" ? "text-ink-2" : "text-work-dot", of.filter((bar) => !bar.failed && !bar.isOpen)],
+  ] as const;
+  const under = (event: React.MouseEvent<SVGSVGElement>): Bar | undefined => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    const at = (event.clientX - left) / Math.max(width, 1);
+    const far = (bar: Bar) => Math.max(bar.from - at, at - bar.to, 0) * width;
+    return of.filter((bar) => far(bar) < 6).toSorted((a, b) => far(a) - far(b))[0];
+  };
+  const tell = (event: React.MouseEvent<SVGSVGElement>) => {
+    const bar = under(event);
+    event.currentTarget.parentElement!.title = bar ? `${bar.label} · ${duration(bar.ms)}${bar.failed ? " · failed" : ""}` : "";
+    event.currentTarget.style.cursor = bar ? "pointer" : "";
+  };
+  const pick = (event: React.MouseEvent<SVGSVGElement>) => {
+    const bar = under(event);
+    if (bar) onPick(bar.key);
+  };
+  return (
+    <div className="flex items-center gap-2" aria-hidden>
+      <span className="w-11 shrink-0 text-xs text-ink-3">{name}</span>
+      <div className="h-6 min-w-0 flex-1">
+        <svg className="size-full" viewBox={`0 0 ${WIDE} 24`} preserveAspectRatio="none" onMouseMove={tell} onClick={pick}>
+          <path d={`M0 12H${WIDE}`} className="stroke-line" vectorEffect="non-scaling-stroke" />
+          {looks.map(([look, bars]) => (
+            // The stroke keeps its width however long the line of time is, so the shortest step is still seen.
+            <path key={look} d={bars.map(outline).join("")} className={cx("fill-current stroke-current", look)} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
+          ))}
+        </svg>
+      </div>
+    </div>
+  );
+}
+
+const outline = (bar: Bar): string => `M${(bar.from * WIDE).toFixed(2)} 6V18H${(bar.to * WIDE).toFixed(2)}V6Z`;
