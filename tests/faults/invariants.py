@@ -165,6 +165,15 @@ def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
         for call in json.loads(row["calls"] or "[]"):
             if answers[row["thread_id"], call["id"]] != 1:
                 yield f"I4: {call['name']} has {answers[row['thread_id'], call['id']]} answers"
+    answered = Counter(
+        (r["node_id"], r["ref"]) for r in db.execute("select * from journal where role = 'tool'")
+    )
+    told: Counter[tuple[str, str]] = Counter()
+    for row in db.execute("select data from story where type = 'tool.result'"):
+        data = json.loads(row["data"])
+        told[data["node_id"], data["call_id"]] += 1
+    if answered != told:
+        yield f"I16: answered {answered - told} and told {told - answered} beyond the other"
 
 
 def _messages_once(db: sqlite3.Connection) -> Iterator[str]:

@@ -103,7 +103,9 @@ class Client:
                 async with request as response:
                     is_json = "json" in response.content_type
                     said = await (response.json() if is_json else response.text())
-                    if response.status < 500:
+                    if response.status == 429:
+                        await asyncio.sleep(float(response.headers["Retry-After"]))
+                    elif response.status < 500:
                         assert response.status < 400, (method, path, said)
                         return said
             await asyncio.sleep(0.05)
@@ -230,16 +232,24 @@ async def trial(folder: Path, port: int, seed: int) -> AsyncGenerator[Trial]:
                 await host.kill()
 
 
+ROUND = 250
+"""Kills after which everything is looked at: whatever is wrong should not be found hours later."""
+
+
 async def ordeal(folder: Path, port: int, *, kills: int, teams: int = 4, seed: int = 1) -> str:
     """Kill a server this often while clients talk; say what came of it, or fail."""
     async with trial(folder, port, seed) as tried:
         await tried.found(teams)
-        talking = [
-            asyncio.create_task(tried.talk(team["coordinator_id"], place))
-            for place, team in enumerate(tried.teams)
-        ]
-        await tried.harm(kills)
-        await asyncio.gather(*talking)
-        await tried.settle(300)
-        counts = await tried.check()
+        counts: dict[str, int] = {}
+        for done in range(0, kills, ROUND):
+            tried.is_over = False
+            talking = [
+                asyncio.create_task(tried.talk(team["coordinator_id"], place))
+                for place, team in enumerate(tried.teams)
+            ]
+            await tried.harm(min(ROUND, kills - done))
+            await asyncio.gather(*talking)
+            await tried.settle(300)
+            counts = await tried.check()
+            print(counts, flush=True)
         return ", ".join(f"{count} {name}" for name, count in counts.items())

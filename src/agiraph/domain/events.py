@@ -56,6 +56,9 @@ EventType = Literal[
     "delivery.failed",
 ]
 
+PREVIEW = 400
+"""How much of a text an event carries; the whole of it is in the thread."""
+
 
 @noun
 class Event:

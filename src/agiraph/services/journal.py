@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
+from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision
 from agiraph.domain.nouns import noun
@@ -28,8 +29,6 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS, members
 from agiraph.store.tx import Tx
 
-PREVIEW = 400
-"""How much of a text an event carries; the whole of it is in the thread."""
 NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 
 

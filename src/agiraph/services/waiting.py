@@ -1,6 +1,8 @@
 """Waiting: what is parked goes on when that comes about, or when somebody speaks."""
 
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
+from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services import taint
@@ -76,19 +78,34 @@ def _answer(
     page = threads.page(tx, wait.thread_id)
     if text is None:
         return
-    if not wait.call_id and threads.has_open_calls(tx, wait.thread_id):
+    calls = threads.open_calls(tx, wait.thread_id)
+    if not wait.call_id and calls:
         # Nothing may stand between a call and its answer: it is heard at the yield point instead.
-        messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
-    else:
-        threads.append(
-            tx,
-            page,
-            node_id=wait.node_id,
-            role="tool" if wait.call_id else "user",
-            ref=wait.call_id or wait.waiting_on,
-            text=text,
-            extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
-        )
+        return messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
+    for call in calls:
+        if call.id == wait.call_id:
+            _tell(tx, wait, call, text, failed=failed)
+    threads.append(
+        tx,
+        page,
+        node_id=wait.node_id,
+        role="tool" if wait.call_id else "user",
+        ref=wait.call_id or wait.waiting_on,
+        text=text,
+        extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
+    )
+
+
+def _tell(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
+    tx.emit(
+        NODES.get(tx, wait.node_id).team_id,
+        "tool.result",
+        node_id=wait.node_id,
+        call_id=call.id,
+        tool=call.name,
+        failed=failed,
+        text=text[:PREVIEW],
+    )
 
 
 def _go_on(tx: Tx, wait: Wait) -> None:

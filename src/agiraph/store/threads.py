@@ -208,8 +208,8 @@ def last_spoken(tx: Tx, thread_id: ThreadId) -> Spoken | None:
     return None if row is None else Spoken(row[0] & _MOST, from_micros(row[1]))
 
 
-def has_open_calls(tx: Tx, thread_id: ThreadId) -> bool:
-    """Whether the last reply made calls that have no answer yet."""
+def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
+    """Calls of the last reply that have no answer yet."""
     base = page(tx, thread_id).base
     row = tx.one(
         "select max(place) from turns where place > :base and place <= :end and role = 'assistant'",
@@ -217,10 +217,10 @@ def has_open_calls(tx: Tx, thread_id: ThreadId) -> bool:
         end=base + _MOST,
     )
     if row is None or row[0] is None:
-        return False
+        return []
     reply, *since = turns(tx, thread_id, after=(row[0] & _MOST) - 1)
     answered = {turn.ref for turn in since if turn.role == "tool"}
-    return any(call.id not in answered for call in reply.calls)
+    return [call for call in reply.calls if call.id not in answered]
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:

@@ -47,6 +47,23 @@ describe("a log", () => {
     ]);
   });
 
+  it("tells whether a call runs or waits", () => {
+    const told = story();
+    const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.isWaiting;
+    const at = told.findIndex((one) => one.type === "node.waiting");
+    expect([waits(at), waits(at + 1)]).toEqual([false, true]);
+    const back = event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" });
+    expect(all([...told, back]).nodes.n1!.isWaiting).toBe(false);
+  });
+
+  it("leaves alone what a batch does not touch, so that nobody looks at it again", () => {
+    const before = all(story());
+    const after = append(before, [event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 9, text: "On.", calls: [], tokens: 1, usd: 0 })]).log;
+    expect(after.threads[BOB]).not.toBe(before.threads[BOB]);
+    for (const part of ["nodes", "people", "answers"] as const) expect(after[part]).toBe(before[part]);
+    expect(after.threads[ADA]).toBe(before.threads[ADA]);
+  });
+
   it("knows that a call is over when its worker goes on, though nobody says so", () => {
     const wait = (reason: string) => event("node.waiting", { node_id: "n1", on: ["stage:s1"], reason });
     const calls = (id: string) => [{ id, name: "start_stage", arguments: { name: "a" } }];

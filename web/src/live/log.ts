@@ -2,7 +2,7 @@
  * Log: what happened in one team, as far as it is loaded, and the rows its members' threads show.
  *
  * `append` is pure, and indifferent to being told twice: events at or below `last` change nothing, and an
- * event after a gap is not taken but reported. Only the threads that a batch touches are copied.
+ * event after a gap is not taken but reported. Only what a batch touches is copied.
  */
 import type { components } from "@/api/types";
 import { capital } from "@/lib/format";
@@ -68,8 +68,8 @@ export interface KnownNode {
   title: string;
   lane: Lane;
   agentId: string | null;
-  /** How many of its calls have no answer yet. */
-  open: number;
+  /** Its open calls run no more: they wait for somebody, or for a time. */
+  isWaiting: boolean;
 }
 
 export interface Log {
@@ -81,6 +81,8 @@ export interface Log {
   people: Record<string, string>;
   coordinator: string | null;
   nodes: Record<string, KnownNode>;
+  /** How many calls of a piece of work have no answer yet. */
+  open: Record<string, number>;
   /** What the person answered, by question. */
   answers: Record<string, Answered>;
   threads: Record<string, Row[]>;
@@ -99,6 +101,7 @@ export const emptyLog = (last = 0): Log => ({
   people: {},
   coordinator: null,
   nodes: {},
+  open: {},
   answers: {},
   threads: {},
 });
@@ -130,9 +133,6 @@ export function append(log: Log, events: readonly Event[]): Appended {
     events: log.events.concat(fresh),
     threads: { ...log.threads },
     copied: new Set(),
-    people: { ...log.people },
-    nodes: { ...log.nodes },
-    answers: { ...log.answers },
   };
   for (const event of fresh) place(next, event);
   const { copied: _, ...done } = next;
@@ -159,11 +159,20 @@ function thread(log: Draftable, agent: string): Row[] {
   return log.threads[agent]!;
 }
 
+/** A part of the log to write into; whoever looks at one that was not touched need not look again. */
+function part<Name extends "people" | "nodes" | "open" | "answers">(log: Draftable, name: Name): Log[Name] {
+  if (!log.copied.has(name)) {
+    log[name] = { ...log[name] };
+    log.copied.add(name);
+  }
+  return log[name];
+}
+
 function place(log: Draftable, event: Event): void {
   switch (event.type) {
     case "agent.hired": {
       const { agent_id, name, role } = event.data;
-      log.people[agent_id] = name;
+      part(log, "people")[agent_id] = name;
       if (role === "coordinator") log.coordinator ??= agent_id;
       else system(log, log.coordinator, event, "person", `${capital(name)} joined${role && role !== name && role !== "worker" ? ` as ${role}` : ""}`);
       return;
@@ -174,20 +183,18 @@ function place(log: Draftable, event: Event): void {
       return system(log, log.coordinator, event, "person", `${capital(event.data.name)} stays for good`);
     case "node.created": {
       const { node_id, title, lane } = event.data;
-      log.nodes[node_id] = { title, lane: lane as Lane, agentId: log.nodes[node_id]?.agentId ?? null, open: 0 };
-      return;
+      return note(log, node_id, { title, lane: lane as Lane });
     }
     case "node.assigned":
     case "node.started": {
       const { node_id, agent_id } = event.data;
-      const known = log.nodes[node_id];
-      const isNew = known?.agentId !== agent_id;
-      log.nodes[node_id] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent_id, open: known?.open ?? 0 };
+      const isNew = log.nodes[node_id]?.agentId !== agent_id;
+      note(log, node_id, { agentId: agent_id, isWaiting: false });
       if (event.type === "node.assigned" && isNew) work(log, node_id, event, "assigned", "Took on {node}");
       return;
     }
     case "thread.opened":
-      return know(log, event.data.node_id, event.data.agent_id);
+      return note(log, event.data.node_id, { agentId: event.data.agent_id });
     case "turn.added":
       return turn(log, event);
     case "tool.result":
@@ -197,7 +204,7 @@ function place(log: Draftable, event: Event): void {
       return message(log, event);
     case "question.answered": {
       const { message_id, text, decision } = event.data;
-      log.answers[message_id] = { text, decision: decision ?? null, at: event.at };
+      part(log, "answers")[message_id] = { text, decision: decision ?? null, at: event.at };
       return;
     }
     default:
@@ -217,6 +224,7 @@ function happened(log: Draftable, event: Event): void {
       close(log, event.data.node_id, event.at);
       return work(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
     case "node.waiting":
+      note(log, event.data.node_id, { isWaiting: true });
       // For an answer or an approval: the question itself stands there.
       if (event.data.on.some((what) => /^(answer|approval):/.test(what))) return;
       // Somebody who was spoken to and waits on says nothing new.
@@ -255,10 +263,11 @@ function happened(log: Draftable, event: Event): void {
   }
 }
 
-function know(log: Draftable, node: string, agent: string): void {
-  const known = log.nodes[node];
-  if (known?.agentId === agent) return;
-  log.nodes[node] = { title: known?.title ?? "", lane: known?.lane ?? "work", agentId: agent, open: known?.open ?? 0 };
+/** What is new of a piece of work, beside what is known of it. */
+function note(log: Draftable, node: string, news: Partial<KnownNode>): void {
+  const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, isWaiting: false };
+  const isNew = !log.nodes[node] || Object.entries(news).some(([name, value]) => known[name as keyof KnownNode] !== value);
+  if (isNew) part(log, "nodes")[node] = { ...known, ...news };
 }
 
 function system(
@@ -297,12 +306,12 @@ function lastWait(log: Draftable, node: string): string | null {
   return last?.kind === "system" && last.icon === "waiting" ? last.detail : null;
 }
 
-/** No call outlives the turn it was made in: what was answered by somebody's coming leaves no event of its own. */
+/** No call outlives the turn it was made in: what was cut short leaves no event of its own. */
 function close(log: Draftable, node: string, at: string): void {
-  const known = log.nodes[node];
-  if (!known?.agentId || known.open === 0) return;
-  log.nodes[node] = { ...known, open: 0 };
-  const rows = thread(log, known.agentId);
+  const agent = log.nodes[node]?.agentId;
+  if (!agent || !log.open[node]) return;
+  part(log, "open")[node] = 0;
+  const rows = thread(log, agent);
   for (let i = rows.length - 1; i >= 0; i--) {
     const row = rows[i]!;
     if (row.kind !== "tools" || row.nodeId !== node) continue;
@@ -316,7 +325,7 @@ const SPOKEN = new Set(["ask_human", "send_message", "no_work_needed", "start_wo
 
 function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): void {
   const { agent_id, node_id, thread_id, text, calls } = event.data;
-  know(log, node_id, agent_id);
+  note(log, node_id, { agentId: agent_id });
   const lane = log.nodes[node_id]!.lane;
   if (lane === "reflection") return;
   close(log, node_id, event.at);
@@ -328,7 +337,7 @@ function turn(log: Draftable, event: Extract<Event, { type: "turn.added" }>): vo
   }
   const shown = calls.filter((call) => !SPOKEN.has(call.name));
   if (shown.length === 0) return;
-  log.nodes[node_id] = { ...log.nodes[node_id]!, open: shown.length };
+  part(log, "open")[node_id] = shown.length;
   const made: Call[] = shown.map((call) => ({
     id: call.id,
     name: call.name,
@@ -359,7 +368,7 @@ function result(log: Draftable, event: Extract<Event, { type: "tool.result" }>):
     if (at < 0) continue;
     const calls = row.calls.slice();
     calls[at] = { ...calls[at]!, endedAt: event.at, failed, text };
-    log.nodes[node_id] = { ...log.nodes[node_id]!, open: log.nodes[node_id]!.open - 1 };
+    part(log, "open")[node_id] = (log.open[node_id] ?? 1) - 1;
     rows[i] = { ...row, calls };
     return;
   }

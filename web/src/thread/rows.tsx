@@ -280,10 +280,13 @@ function took(calls: Call[]): number | null {
   return ends.includes(null) ? null : ends.reduce<number>((sum, one) => sum + (one ?? 0), 0);
 }
 
+/** What an unanswered call of this work is about. */
+const underWay = (people: People, nodeId: string): string => (people.titles[nodeId]?.isWaiting ? "waiting" : "running");
+
 function Tools({ row }: { row: ToolsRow }) {
-  const { openTools } = useContext(PeopleContext);
+  const people = useContext(PeopleContext);
   const [isOpen, setIsOpen] = useState<boolean | null>(null);
-  const open = isOpen ?? openTools;
+  const open = isOpen ?? people.openTools;
   const failed = row.calls.filter((call) => call.failed).length;
   const time = took(row.calls);
   return (
@@ -293,13 +296,13 @@ function Tools({ row }: { row: ToolsRow }) {
         <span className="shrink-0 font-medium">{plural(row.calls.length, "tool call")}</span>
         <span className="truncate text-xs text-ink-3">{summary(row.calls)}</span>
         {failed > 0 && <span className="shrink-0 text-xs font-medium text-fail">{failed} failed</span>}
-        <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? "running" : duration(time)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? underWay(people, row.nodeId) : duration(time)}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (
         <ul className="ml-1.5 border-l border-line pl-3">
           {row.calls.map((call, index) => (
-            <ToolCall key={index} call={call} />
+            <ToolCall key={index} call={call} nodeId={row.nodeId} />
           ))}
         </ul>
       )}
@@ -314,18 +317,18 @@ function gist(call: Call): string {
   return String(found ?? Object.values(call.arguments)[0] ?? "").split("\n")[0]!;
 }
 
-function ToolCall({ call }: { call: Call }) {
-  const { team } = useContext(PeopleContext);
+function ToolCall({ call, nodeId }: { call: Call; nodeId: string }) {
+  const people = useContext(PeopleContext);
   const [open, setOpen] = useState(false);
   const isRunning = call.endedAt === null;
-  const whole = screenHref(team, "threads", call.threadId);
+  const whole = screenHref(people.team, "threads", call.threadId);
   return (
     <li>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 w-full items-center gap-2 rounded-sm px-1 text-left text-xs hover:bg-hover pointer-coarse:min-h-10">
         {call.failed && <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="Failed" />}
         <code className="shrink-0 font-medium">{call.name}</code>
         <code className="min-w-0 flex-1 truncate text-ink-3">{gist(call)}</code>
-        <span className="tabular shrink-0 text-ink-3">{isRunning ? "running" : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
+        <span className="tabular shrink-0 text-ink-3">{isRunning ? underWay(people, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (
