@@ -38,6 +38,8 @@ const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
 
 /** What every team's first piece of work is called; its result has a better name in its own words. */
 const ANY_GOAL = "Get to work on the goal";
+/** Without the marks of its format; but what is to be answered stands there to the letter. */
+const preview = (item: InboxItem): string => (item.needs_answer ? bodyOf(item) : bodyOf(item).replace(/[#*`>|_]/g, ""));
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
 const titleOf = ({ message }: InboxItem): string => (message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
 /** The words without a heading that only says the title again. */
@@ -150,7 +152,7 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                   <span className="block truncate text-xs text-ink-3">
                     {capital(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
                   </span>
-                  <span className="line-clamp-2 text-sm text-ink-2">{bodyOf(item).replace(/[#*`>|_]/g, "")}</span>
+                  <span className="line-clamp-2 text-sm text-ink-2">{preview(item)}</span>
                 </span>
               </Link>
             </li>

@@ -73,7 +73,7 @@ function Conversation({ team, agent, agents, at }: { team: Team; agent: Agent; a
         >
           <span className="mr-1 hidden items-center gap-3 text-sm text-ink-2 lg:flex">
             <span title="The model that answers">{agent.model}</span>
-            {team.usd > 0 && <span className="tabular" title="What the team has cost">{money(team.usd)}</span>}
+            {isCoordinator && team.usd > 0 && <span className="tabular" title="What the team has cost">{money(team.usd)}</span>}
           </span>
           <IconButton label="Search in this conversation" keys="/" onClick={() => setFinding(true)} id="find">
             <Search className="size-4" />

@@ -7,6 +7,7 @@ import { toast } from "sonner";
 import { type Agent, api, explain, type Schemas, type Team, unwrap, type WorkNode } from "@/api/client";
 import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
 import { useLive } from "@/live";
+import type { Call, Row } from "@/live/log";
 import { capital, count, duration, fullTime, money, plural } from "@/lib/format";
 import { Avatar, Button, Chip, Dot, Meter, type State, STATE_WORDS, type Tone } from "@/ui";
 import { Note } from "@/thread/AgentPage";
@@ -136,10 +137,20 @@ function useTicking(active: boolean): number {
   return now;
 }
 
+/** Newest first; a long thread is not read from its beginning for them. */
+function newestCalls(rows: readonly Row[], most: number): Call[] {
+  const found: Call[] = [];
+  for (let at = rows.length - 1; at >= 0 && found.length < most; at--) {
+    const row = rows[at]!;
+    if (row.kind === "tools") found.push(...row.calls.toReversed());
+  }
+  return found.slice(0, most);
+}
+
 function OfWorker({ team, agent }: Props) {
   const node = useQuery({ ...nodeQuery(agent.node_id ?? ""), enabled: agent.node_id !== null });
   const calls = useLive((state) => state.logs[team.id]?.threads[agent.id]);
-  const recent = (calls ?? []).flatMap((row) => (row.kind === "tools" ? row.calls : [])).slice(-6).reverse();
+  const recent = newestCalls(calls ?? [], 6);
   const now = useTicking(node.data?.status === "running");
   const files = node.data?.files.filter((file) => file.kind === "file" && !file.path.split("/").at(-1)!.startsWith("_")) ?? [];
   return (
@@ -172,7 +183,7 @@ function OfWorker({ team, agent }: Props) {
               <li key={index} className="flex items-center gap-2">
                 <span className={`size-1.5 shrink-0 rounded-full ${call.endedAt === null ? "pulse bg-work-dot" : call.failed ? "bg-fail-dot" : "bg-done-dot"}`} aria-hidden />
                 <code className="min-w-0 flex-1 truncate">{call.name}</code>
-                <span className="tabular text-ink-3">{call.endedAt === null ? "running" : call.failed ? "failed" : duration(Date.parse(call.endedAt) - Date.parse(call.startedAt))}</span>
+                <span className="tabular text-ink-3">{call.endedAt === null ? (node.data?.status === "waiting" ? "waiting" : "running") : call.failed ? "failed" : duration(Date.parse(call.endedAt) - Date.parse(call.startedAt))}</span>
               </li>
             ))}
           </ul>

@@ -265,7 +265,7 @@ export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownM
 export const MenuLine = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 
 const field = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
-export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(field, "h-9 pointer-coarse:h-11", className)} {...rest} />;
+export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(field, "h-9 pointer-coarse:h-10", className)} {...rest} />;
 export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(field, "py-2 leading-5", className)} {...rest} />;
 
 /** A choice of a few, one at a time. */

@@ -11,6 +11,7 @@ import { RailButton } from "@/shell/Home";
 import { Button, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { usePlace } from "@/views/parts/place";
+import { LANES } from "@/views/parts/work";
 import { type Bill, billRows, byWeight, type Sum, tokensOf, trail } from "@/views/cost/bills";
 import { slots, type Spent } from "@/views/cost/time";
 
@@ -255,7 +256,7 @@ function Tree({ costs, team, wanted }: { costs: Costs; team: string; wanted: str
                       ) : (
                         <span className="truncate text-ink-2" title={bill.title}>{bill.title}</span>
                       )}
-                      {bill.lane !== "work" && <span className="shrink-0 text-xs text-ink-3">{bill.lane === "reply" ? "reply" : "looking back"}</span>}
+                      {bill.lane !== "work" && LANES[bill.lane] !== bill.title && <span className="shrink-0 text-xs text-ink-3">{LANES[bill.lane]}</span>}
                     </span>
                   </td>
                   <td className="max-w-40 truncate px-3 text-ink-2 max-md:hidden">{capital(bill.agent)}</td>

@@ -24,6 +24,9 @@ export const LOOKS: Record<Standing, Look> = {
   cancelled: { words: "Cancelled", tone: "plain", icon: Ban },
 };
 
+/** The three kinds of thread an agent has. */
+export const LANES: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Looking back" };
+
 const OVER = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
 export const isOver = (status: NodeStatus): boolean => OVER.has(status);
 

@@ -14,11 +14,11 @@ import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/parts/narrow";
 import { usePlace } from "@/views/parts/place";
 import { useNow } from "@/views/parts/time";
+import { LANES } from "@/views/parts/work";
 import { type Reveals, StepList } from "@/views/threads/StepList";
 import { type Bar, bars, type ModelStep, type Step, steps, type Turn } from "@/views/threads/steps";
 
 type Thread = Schemas["ThreadView"];
-const LANES: Record<Thread["kind"], string> = { work: "Work", reply: "Reply", reflection: "Looking back" };
 const PAGE = 500;
 
 /** All threads of an agent; the API gives them oldest first, by pages. */
