@@ -1,5 +1,6 @@
 """Access: every screen for every eye and without a mouse."""
 
+import asyncio
 from importlib.resources import files
 from typing import Any
 
@@ -43,13 +44,13 @@ WATCH = """() => {
   globalThis.wanted = [...modal.querySelectorAll("a[href], button, input, textarea, select")]
     .filter((one) => one.checkVisibility({visibilityProperty: true}) && !one.disabled)
     .filter((one) => one.tabIndex >= 0 && !one.closest("[inert]"));
-  addEventListener("focusin", ({target: one}) => {
+  globalThis.hear ??= addEventListener("focusin", ({target: one}) => {
     reached.add(one);
     const {width, height} = one.getBoundingClientRect();
     const style = getComputedStyle(one);
     const ring = style.outlineStyle !== "none" || one.closest("[class*=focus-within]") !== null;
     if (!width || !height || !ring) unseen.push(one);
-  });
+  }) ?? true;
 }"""
 MISSED = """() => [
   ...unseen.map((one) => `no sign of focus: ${one.outerHTML.slice(0, 160)}`),
@@ -63,8 +64,7 @@ async def walk(page: Page) -> list[str]:
     await page.evaluate(WATCH)
     before, reached = 0, 1
     while before < reached:
-        for _ in range(20):
-            await page.keyboard.press("Tab")
+        await asyncio.gather(*(page.keyboard.press("Tab") for _ in range(20)))
         before, reached = reached, await page.evaluate("reached.size")
     return await page.evaluate(MISSED)
 

@@ -99,7 +99,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     # Alice asks the person herself, and is answered where she is.
     cast.alice_may_ask.set()
     await sidebar(page).get_by_role("link", name="Alice").click()
-    card = page.get_by_role("region", name="Alice asks")
+    card = page.get_by_role("group", name="Alice asks")
     await expect(card.get_by_text(talk.WHICH)).to_be_visible()
     await card.get_by_role("textbox").fill(talk.DATA_CENTER)
     await card.get_by_role("button", name="Answer").click()
@@ -108,7 +108,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     # Bob tells the coordinator, who asks the person and passes the answer on.
     await sidebar(page).get_by_role("link", name="Coordinator").click()
     cast.qualcomm_is_in.set()
-    card = page.get_by_role("region", name="Coordinator asks")
+    card = page.get_by_role("group", name="Coordinator asks")
     await expect(card.get_by_text(talk.MAY_WE)).to_be_visible()
     await cast.bob_is_told.reached()
     await card.get_by_role("textbox").fill(talk.MLPERF)
@@ -150,7 +150,7 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
 
     await desk.found("Paint it", name="paint")
 
-    toast = page.get_by_role("region", name="coordinator asks")
+    toast = page.get_by_role("group", name="coordinator asks")
     await expect(toast.get_by_text("Red or blue?")).to_be_visible()
     await expect(page).to_have_title("(1) agiraph")
     await toast.get_by_role("button", name="blue").click()
@@ -174,7 +174,7 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
     team = await desk.found("Make it", permissions=[{"tool": "bash", "action": "ask"}])
 
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()
-    card = page.get_by_role("region", name="Coordinator asks")
+    card = page.get_by_role("group", name="Coordinator asks")
     await expect(card.get_by_text("echo once")).to_be_visible()
     await card.get_by_role("button", name="Approve").click()
     await expect(page.get_by_text("You approved")).to_be_visible()

@@ -11,6 +11,7 @@ import { needsYou } from "@/shell/needs";
 import { useShell } from "@/shell/state";
 import { AnswerForm } from "@/thread/QuestionCard";
 
+const DRAWN_MS = 500;
 const LOUD = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
 
 export function Attention() {
@@ -29,24 +30,30 @@ export function Attention() {
 
   useEffect(() => {
     if (!items) return;
-    const away = new Set(needsYou(items).filter((item) => !isShown(item, pathname)).map((item) => item.message.id));
-    for (const [id, name] of toasts.current) {
-      if (away.has(id)) continue;
-      toast.dismiss(name);
-      toasts.current.delete(id);
-    }
+    const dismiss = () => {
+      const away = new Set(needsYou(items).filter((item) => !isShown(item, pathname)).map((item) => item.message.id));
+      for (const [id, name] of toasts.current) {
+        if (away.has(id)) continue;
+        toast.dismiss(name);
+        toasts.current.delete(id);
+      }
+    };
+    dismiss();
+    // The place the person came to may still be drawing the card that the toast stands for.
+    const timer = setTimeout(dismiss, DRAWN_MS);
     const before = known.current;
     known.current = new Set(items.map((item) => item.message.id));
-    if (before === null) return; // what was there when the page opened stands in the inbox
-    for (const item of items) {
+    // What was there when the page opened stands in the inbox.
+    for (const item of before === null ? [] : items) {
       const { message } = item;
-      if (before.has(message.id) || item.state !== "unread" || !LOUD.has(message.kind)) continue;
+      if (before?.has(message.id) || item.state !== "unread" || !LOUD.has(message.kind)) continue;
       if (item.needs_answer && !isShown(item, pathname)) {
         const name = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
         toasts.current.set(message.id, name);
       }
       if (notify && document.hidden) tell(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
     }
+    return () => clearTimeout(timer);
   }, [items, notify, navigate, pathname]);
   return null;
 }
@@ -59,7 +66,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
   const { message } = item;
   const kind = message.kind === "approval" ? "approval" : "question";
   return (
-    <section aria-label={`${message.sender_name} asks`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+    <div role="group" aria-label={`${message.sender_name} asks`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
       <div className="mb-1 flex items-center gap-2">
         <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
         <Link to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
@@ -71,7 +78,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
       </div>
       <p className="line-clamp-4 text-sm whitespace-pre-wrap text-ink-2">{message.text}</p>
       <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
-    </section>
+    </div>
   );
 }
 

@@ -26,7 +26,9 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isDone) return <Settled {...{ text, asker, kind, message, answered }} />;
   return (
-    <section
+    // A group, not a landmark: one may ask twice, and a card also stands in a toast.
+    <div
+      role="group"
       data-question={id}
       aria-label={`${asker} asks`}
       className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4"
@@ -40,7 +42,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
       </div>
       <Markdown text={text} />
       <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
-    </section>
+    </div>
   );
 }
 
@@ -110,7 +112,7 @@ function Settled({ text, asker, kind, message, answered }: Pick<Props, "text" | 
   const words = answered?.text ?? "";
   const said = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
   return (
-    <section aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
+    <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
       <p className="mb-1 text-sm font-medium text-ink-2">
         {asker} {kind === "approval" ? "wanted your approval" : "asked"}
       </p>
@@ -122,6 +124,6 @@ function Settled({ text, asker, kind, message, answered }: Pick<Props, "text" | 
           {words && `: ${words}`}
         </span>
       </p>
-    </section>
+    </div>
   );
 }
