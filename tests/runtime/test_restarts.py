@@ -9,9 +9,9 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.errors import HomeInUse
 from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import teams
+from agiraph.services import teams, work
 from agiraph.services.teams import Founded
 from agiraph.store import events, nodes, threads
 from agiraph.store import teams as rows
@@ -91,6 +91,28 @@ async def test_the_same_step_is_not_tried_for_ever(home: World) -> None:
     await home.answer(question, "Try again.")
     await home.settle()
     assert (await home.node(node.id)).status is NodeStatus.COMPLETED
+
+
+async def test_who_was_cut_off_before_it_began_still_hears_its_task_first(home: World) -> None:
+    """The person's answer must not stand where the agent is told what to do."""
+    home.script("ada", DONE)
+    await home.runtime.rest()
+    founded = await home.found("Paint the fence")
+    queue = Queue(founded.coordinator.id, "work")
+    while not await home.questions(founded.team.id):
+        await home.store.write(work.claim, queue, owner="one that dies at once")
+    [question] = await home.questions(founded.team.id)
+    await home.answer(question, "Try again.")
+    await home.restart()
+    await home.settle()
+
+    [node] = await home.board(founded.team.id)
+    assert node.status is NodeStatus.COMPLETED
+    [thread] = await home.store.read(threads.of_agent, founded.coordinator.id)
+    system, task, answer = (await home.store.read(threads.turns, thread.id))[:3]
+    assert (system.role, task.ref) == ("system", "assignment")
+    assert "Paint the fence" in task.text
+    assert answer.text.endswith("Try again.")
 
 
 # ---- two on one home -------------------------------------------------------------------------

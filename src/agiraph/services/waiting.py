@@ -79,8 +79,9 @@ def _answer(
     if text is None:
         return
     calls = threads.open_calls(tx, wait.thread_id)
-    if not wait.call_id and calls:
-        # Nothing may stand between a call and its answer: it is heard at the yield point instead.
+    if not wait.call_id and (calls or page.head == 0):
+        # Nothing may stand between a call and its answer, nor before what the agent is to do: it
+        # is heard at the yield point instead.
         return messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
     for call in calls:
         if call.id == wait.call_id:
