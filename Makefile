@@ -4,7 +4,7 @@ PY ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.set-up
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
-WORKERS ?= 4
+WORKERS ?= 3
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help

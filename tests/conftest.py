@@ -29,29 +29,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long runs to `make faults`."""
+    """Leave the long runs to `make faults`; begin with what takes longest."""
     if config.getoption("--long"):
         return
     long = {item for item in items if item.get_closest_marker("long")}
     config.hook.pytest_deselected(items=long)
-    items[:] = _spread([item for item in items if item not in long])
-
-
-HEAVY = {"faults", "web_ui", "test_time.py"}
-
-
-def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Deal what takes longest among the processes, and let each begin with its own.
-
-    Each process is given a stretch of this list. Whoever is left with a sweep at the end lets the
-    others wait, and whoever gets all of them cannot be helped.
-    """
-    light = [item for item in items if HEAVY.isdisjoint(item.path.parts)]
-    heavy = [item for item in items if not HEAVY.isdisjoint(item.path.parts)]
-    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    share = -(-len(light) // count)
-    dealt = [heavy[n::count] + light[n * share : (n + 1) * share] for n in range(count)]
-    return [item for hand in dealt for item in hand]
+    # Whoever is left with a sweep at the end lets the other processes wait.
+    items[:] = sorted(
+        (item for item in items if item not in long),
+        key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
+    )
 
 
 class SweepLog:
