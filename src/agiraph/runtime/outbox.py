@@ -63,7 +63,8 @@ class Outbox:
         """Return when nothing can be sent now: all is sent, or waits for its time."""
         while self._channels:
             self._rested.clear()
-            if not self._under_way and not await self._store.read(_has_due, list(self._channels)):
+            # In this order: what is taken up while we look is no longer due, but under way.
+            if not await self._store.read(_has_due, list(self._channels)) and not self._under_way:
                 return
             await self._rested.wait()
 
