@@ -103,7 +103,8 @@ class ClusteredEngine:
                 return
             # Another process may do the last of it, and nobody tells us.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), LOOK.total_seconds())
+                async with asyncio.timeout(LOOK.total_seconds()):
+                    await self._changed.wait()
 
     def _notice(self, aftermath: Aftermath) -> None:
         if aftermath.alarm:
@@ -210,7 +211,8 @@ class ClusteredEngine:
                     await self._store.write(work.ring)
                     continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._alarm.wait(), 0.5)
+                async with asyncio.timeout(0.5):  # `wait_for` may forget to be cancelled
+                    await self._alarm.wait()
 
     async def _reconcile_often(self) -> None:
         while True:

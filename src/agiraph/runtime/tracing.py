@@ -80,7 +80,8 @@ class Tracing:
         # A thread of its own that the process need not wait for.
         threading.Thread(target=shut_down, name="agiraph-traces", daemon=True).start()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(done.wait(), CLOSING_SECONDS)
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await done.wait()
 
     @contextlib.contextmanager
     def span(self, name: str, kind: str = "INTERNAL", **about: Any) -> "Generator[Span]":

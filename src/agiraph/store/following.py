@@ -106,7 +106,10 @@ class Follower:
             await self._look_everywhere()  # for what was committed while nobody listened
             while True:
                 try:
-                    note = await asyncio.wait_for(self._notes.get(), BEAT_SECONDS)
+                    # Not `wait_for`: in Python 3.11 it forgets to be cancelled when something
+                    # comes at that moment, and then nothing would ever stop this.
+                    async with asyncio.timeout(BEAT_SECONDS):
+                        note = await self._notes.get()
                 except TimeoutError:
                     await connection.execute("select 1", timeout=BEAT_SECONDS)
                     continue
