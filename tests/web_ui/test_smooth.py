@@ -144,6 +144,27 @@ async def test_a_long_thread_draws_only_what_is_in_sight(browser: Browser, tmp_p
     assert behind <= 2500
 
 
+async def test_small_steps_lead_away_from_the_end_too(browser: Browser, tmp_path: Path) -> None:
+    """Whoever reads at the end is kept there, but not against their will."""
+    long = await seeding.long_team(tmp_path / "home", happenings=400)
+    there = "document.getElementById('thread')"
+    left = f"(it => it.scrollHeight - it.scrollTop - it.clientHeight)({there})"
+    async with looking(browser, tmp_path / "home") as (served, page):
+        await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
+        await page.wait_for_selector("#thread article")
+        await settle(page)
+        assert await page.evaluate(left) < 2
+        await page.mouse.move(700, 500)
+        for step in range(1, 41):
+            await page.mouse.wheel(0, -30)
+            async with asyncio.timeout(10):
+                while await page.evaluate(left) < 20 * step - 60:
+                    await settle(page)
+        await page.locator("#to-end").click()
+        await settle(page)
+        assert await page.evaluate(left) < 2
+
+
 async def test_a_wheel_over_a_code_block_still_scrolls(browser: Browser, tmp_path: Path) -> None:
     long = await seeding.long_team(tmp_path / "home", happenings=160)
     async with looking(browser, tmp_path / "home") as (served, page):

@@ -111,23 +111,30 @@ function Scroller({ items, drafts, at, team, agent, said }: { items: Item[]; dra
     directDomUpdates: true,
     // What comes into sight is drawn ahead, so it can wait for the next picture with everything else.
     useFlushSync: false,
-    onChange: () => keepEnd(),
+    onChange: (now) => {
+      if (now.getTotalSize() !== size.current) keepEnd();
+      size.current = now.getTotalSize();
+    },
   });
 
   // Whoever reads at the end stays there, however tall what comes turns out to be; only scrolling up lets go.
   const pinned = useRef(at === undefined);
+  const size = useRef(0);
   const top = useRef(0);
   const look = (element: HTMLElement): boolean => {
-    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
-    if (isNear) pinned.current = true;
-    else if (element.scrollTop < top.current - 2) pinned.current = false;
+    const left = element.scrollHeight - element.scrollTop - element.clientHeight;
+    const moved = element.scrollTop - top.current;
+    if (left < 2 || (left < AT_END && moved > 0)) pinned.current = true;
+    else if (moved < -2) pinned.current = false;
     top.current = element.scrollTop;
-    return isNear || pinned.current;
+    return left < AT_END || pinned.current;
   };
   const keepEnd = () => {
     const element = box.current;
     // Somebody may have scrolled since, of which the page has not heard yet.
-    if (!element || !pinned.current || !look(element)) return;
+    if (!element || !pinned.current) return;
+    look(element);
+    if (!pinned.current) return;
     element.scrollTop = element.scrollHeight;
   };
   // Begin at the end; or at the message the address names.
