@@ -19,7 +19,6 @@ from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
 
-from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
@@ -27,6 +26,7 @@ from agiraph.runtime.engine import Drive
 from agiraph.services import work
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
+from agiraph.store.listening import Notice, listen
 from agiraph.store.postgres import CONTROL, WORK_OFF
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
@@ -75,10 +75,11 @@ class ClusteredEngine:
         self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=6)
         self._store.subscribe(self._notice)
         await self._reconcile()
+        control = listen(self._url, (CONTROL,), look=self._catch_up_on_cancels, take=self._control)
         # Kept in a list: a task nobody refers to may be collected while it runs.
         self._tasks = [
             asyncio.create_task(self._consume(), name="queue"),
-            asyncio.create_task(self._listen(), name="control"),
+            asyncio.create_task(control, name="control"),
             asyncio.create_task(self._keep_time(), name="timers"),
             asyncio.create_task(self._reconcile_often(), name="reconcile"),
         ]
@@ -173,25 +174,9 @@ class ClusteredEngine:
         while await self._drive(queue, owner=owner, only=self._only):
             self._again.discard(queue)  # the look that follows sees what was told meanwhile
 
-    async def _listen(self) -> None:
-        """Hear other processes ask for a cancel."""
-        while True:
-            with contextlib.suppress(
-                OSError, asyncpg.PostgresError, asyncpg.InterfaceError, StoreUnavailable
-            ):
-                connection = await asyncpg.connect(self._url)
-                gone = asyncio.Event()
-                connection.add_termination_listener(lambda *_, gone=gone: gone.set())
-                try:
-                    await connection.add_listener(CONTROL, self._control)
-                    await self._catch_up_on_cancels()
-                    await gone.wait()
-                finally:
-                    await connection.close(timeout=1)
-            await asyncio.sleep(RESTART_SECONDS)
-
-    def _control(self, _connection: object, _pid: int, _channel: str, key: object) -> None:
-        if task := self._running.get(Queue.of(str(key))):
+    async def _control(self, notice: Notice) -> None:
+        """Another process asks for a cancel."""
+        if task := self._running.get(Queue.of(notice.payload)):
             task.cancel()
 
     async def _catch_up_on_cancels(self) -> None:

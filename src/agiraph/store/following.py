@@ -5,18 +5,12 @@ after its cursor, so what a lost connection kept from it is read later: nothing 
 told twice. Words of replies are told on a channel of their own and kept nowhere; they may be lost.
 """
 
-# asyncpg has no types of its own.
-# pyright: basic
-
 import asyncio
 import contextlib
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import NamedTuple
 
-import asyncpg
 import orjson
 
 from agiraph.domain.chat import Words
@@ -25,17 +19,11 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, ThreadId
 from agiraph.store import events
 from agiraph.store.database import Store
+from agiraph.store.listening import Notice, listen
 from agiraph.store.postgres import EVENTS, WORDS
 from agiraph.store.tx import Aftermath, Tx
 
-log = logging.getLogger("agiraph.following")
-
 PAGE = 500
-CONNECT_SECONDS = 10
-BEAT_SECONDS = 10.0
-"""How long a quiet connection is trusted before it has to show that it lives."""
-AGAIN_SECONDS = 0.3
-MOST_NOTES = 10_000
 PIECE = 1000
 """Letters of one notice: PostgreSQL takes 8,000 bytes, and a letter may need six of them."""
 MOST_HELD = 256 * 1024
@@ -44,11 +32,6 @@ TELL_SECONDS = 0.1
 """How long words are gathered before they are told."""
 MOST_OVER = 2000
 _ENDS = frozenset({"node.completed", "node.failed", "node.cancelled"})
-
-
-class _Note(NamedTuple):
-    channel: str
-    payload: str
 
 
 class Follower:
@@ -69,73 +52,26 @@ class Follower:
         self._cursors: dict[TeamId, int] = {}
         self._over: OrderedDict[str, int] = OrderedDict()
         """Threads by their last published reply, and nodes that have ended."""
-        self._notes: asyncio.Queue[_Note | None] = asyncio.Queue(MOST_NOTES)
-        self._is_behind = False
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """From here on nothing is missed; what was before is for others to read."""
         self._cursors = await self._store.read(events.heads, archived=True)
-        self._task = asyncio.create_task(self._follow(), name="following")
+        following = listen(self._url, (EVENTS, WORDS), look=self._look_everywhere, take=self._take)
+        self._task = asyncio.create_task(following, name="following")
 
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _follow(self) -> None:
-        while True:
-            try:
-                await self._listen()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                log.warning("not heard of other processes for a moment: %r", error)
-            except StoreUnavailable as error:
-                log.warning("waiting for the store: %s", error)
-            await asyncio.sleep(AGAIN_SECONDS)
-
-    async def _listen(self) -> None:
-        """Hear and tell until the connection is lost."""
-        connection = await asyncpg.connect(self._url, timeout=CONNECT_SECONDS)
-        self._notes = asyncio.Queue(MOST_NOTES)
-        try:
-            connection.add_termination_listener(lambda _: self._put(None))
-            for channel in (EVENTS, WORDS):
-                await connection.add_listener(
-                    channel, lambda _c, _p, name, said: self._put(_Note(name, said))
-                )
-            await self._look_everywhere()  # for what was committed while nobody listened
-            while True:
-                try:
-                    # Not `wait_for`: in Python 3.11 it forgets to be cancelled when something
-                    # comes at that moment, and then nothing would ever stop this.
-                    async with asyncio.timeout(BEAT_SECONDS):
-                        note = await self._notes.get()
-                except TimeoutError:
-                    await connection.execute("select 1", timeout=BEAT_SECONDS)
-                    continue
-                if note is None:
-                    return
-                await self._take(note)
-                if self._is_behind:
-                    self._is_behind = False
-                    await self._look_everywhere()
-        finally:
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await connection.close(timeout=1)
-
-    def _put(self, note: _Note | None) -> None:
-        try:
-            self._notes.put_nowait(note)
-        except asyncio.QueueFull:
-            self._is_behind = True  # rows can be read later; words are gone
-
-    async def _take(self, note: _Note) -> None:
-        if note.channel == EVENTS:
-            team_id, _, seq = note.payload.rpartition(" ")
+    async def _take(self, notice: Notice) -> None:
+        if notice.channel == EVENTS:
+            team_id, _, seq = notice.payload.rpartition(" ")
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
-        words = Words(**orjson.loads(note.payload))
+        words = Words(**orjson.loads(notice.payload))
         is_over = words.node_id in self._over or self._over.get(words.thread_id, 0) > words.after
         if not is_over:
             self._hear(words)
