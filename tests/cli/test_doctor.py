@@ -290,10 +290,11 @@ async def test_a_damaged_database_is_named_and_left_alone(agiraph: Shell) -> Non
     assert path.read_bytes() == bytes(data)
 
 
-async def test_a_home_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("nothing is closed to root")
-    home = tmp_path / "home"
-    home.mkdir(mode=0o500)
-    code, report = await visit(Shell(home))
-    assert (code, list(problems(report))) == (1, ["home"])
+@pytest.mark.parametrize("home", ["/proc", "/proc/home", "/dev/null", "/dev/null/home"])
+async def test_a_home_that_cannot_be_written_to_is_named(home: str) -> None:
+    """Closed to everybody, root too: there or not, a file or below one."""
+    agiraph = Shell(Path(home))
+    told = await agiraph("doctor")
+    assert (told.code, f"{home} cannot be written to (/" in " ".join(told.out.split())) == (1, True)
+    tried = await agiraph("run", "Try")
+    assert (tried.code, f"'{home}' cannot be the home" in tried.err) == (1, True)

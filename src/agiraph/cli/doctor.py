@@ -97,10 +97,11 @@ class Visit:
 async def doctor(fix: bool, online: bool, json_: bool) -> None:
     """Find and explain what is wrong; exit code 1 if anything is."""
     visit = Visit(config.load(environment()), online)
-    if not visit.settings.home.is_dir():
-        visit.note("home", f"{visit.settings.home} is not there yet; `agiraph up` makes it.")
-    elif not condition.is_writable(visit.settings.home):
-        visit.problem("home", f"{visit.settings.home} cannot be written to: look at its owner.")
+    home = visit.settings.home
+    if why := condition.why_closed(home):
+        visit.problem("home", f"{home} cannot be written to ({why}). Open it, or set AGIRAPH_HOME.")
+    elif not home.exists():
+        visit.note("home", f"{home} is not there yet; `agiraph up` makes it.")
     else:
         await _examine(visit, fix=fix)
     _models_without_keys(visit, [visit.settings.model])

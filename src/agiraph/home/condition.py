@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,8 +45,15 @@ def tighten(path: Path, found: Loose) -> str:
     return f"Set the mode of {found.name or 'the home'} to {found.wanted:o}."
 
 
-def is_writable(path: Path) -> bool:
-    return os.access(path, os.W_OK | os.X_OK)
+def why_closed(path: Path) -> str | None:
+    """Why nothing can be written there, or made there if it is not there yet; None if it can."""
+    nearest = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    try:
+        # Tried, not asked: modes alone say nothing to root, and nothing of read-only disks.
+        with tempfile.TemporaryFile(dir=nearest):
+            return None
+    except OSError as error:
+        return f"{nearest}: {error.strerror}"
 
 
 def free_bytes(path: Path) -> int:

@@ -91,10 +91,7 @@ class Home:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls(path=path, folder=Folder.open(path))
         except OSError as error:
-            raise Misconfigured(
-                f"{str(path)!r} cannot be the home: {error.strerror}. "
-                "Set AGIRAPH_HOME to a folder that you may write to."
-            ) from error
+            raise _cannot_be_home(path, error) from error
 
     @property
     def database_path(self) -> Path:
@@ -111,7 +108,10 @@ class Home:
     def lock(self) -> HomeLock:
         """Keep every other runtime off this home, or raise `HomeInUse`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(self.path / "lock", flags, 0o600)
+        try:
+            fd = os.open(self.path / "lock", flags, 0o600)
+        except OSError as error:
+            raise _cannot_be_home(self.path, error) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -198,3 +198,10 @@ def _name(name: str) -> str:
     if split(name) != (name,):
         raise OutOfScope(f"{name!r} cannot name a folder; use letters, digits, '-' and '_'.")
     return name
+
+
+def _cannot_be_home(path: Path, error: OSError) -> Misconfigured:
+    return Misconfigured(
+        f"{str(path)!r} cannot be the home: {error.strerror}. "
+        "Set AGIRAPH_HOME to a folder that you may write to."
+    )
