@@ -1,11 +1,14 @@
-"""Stamp: a hash over everything the built pages come from, written beside them.
+"""Stamp: hashes over everything the built pages come from, written beside them.
 
-A test computes it again, so that forgotten builds are noticed without Node.
+A test computes them again, so that forgotten builds are noticed without Node. The types of the
+API's answers are generated from its description, which therefore has a hash of its own.
 """
 
 import hashlib
 import json
 from pathlib import Path
+
+from agiraph.api.app import routes
 
 WEB = Path(__file__).parent
 BUILT = WEB.parent / "src" / "agiraph" / "web_dist" / "build.json"
@@ -18,7 +21,15 @@ def sources() -> list[Path]:
     return sorted([*shown, *(WEB / name for name in _TOP)])
 
 
-def digest() -> str:
+def stamp() -> dict[str, str]:
+    return {"sources": _sources(), "api": _api()}
+
+
+def _api() -> str:
+    return hashlib.sha256(json.dumps(routes().openapi(), sort_keys=True).encode()).hexdigest()
+
+
+def _sources() -> str:
     whole = hashlib.sha256()
     for path in sources():
         data = path.read_bytes().replace(b"\r\n", b"\n")
@@ -27,4 +38,4 @@ def digest() -> str:
 
 
 if __name__ == "__main__":
-    BUILT.write_text(json.dumps({"sources": digest()}) + "\n")
+    BUILT.write_text(json.dumps(stamp()) + "\n")
