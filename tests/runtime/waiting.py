@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from agiraph.store.tx import Aftermath
-from agiraph.testing import World
+from agiraph.testing import ManualClock, World
 
 
 class Gate(asyncio.Event):
@@ -21,6 +21,20 @@ class Gate(asyncio.Event):
     async def reached(self, times: int = 1) -> None:
         for _ in range(times):
             await self._arrivals.acquire()
+
+
+class PatientClock(ManualClock):
+    """A pause lasts until the test says that it is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused = asyncio.Event()
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.paused.set()
+        await self.over.wait()
 
 
 async def until(world: World, holds: Callable[[], Awaitable[bool]]) -> None:

@@ -25,21 +25,7 @@ from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES
 from agiraph.store.sqlite import SqliteStore
 from agiraph.testing import Call, ManualClock, World, call, says
-from tests.runtime.waiting import Gate
-
-
-class PatientClock(ManualClock):
-    """A pause lasts until the test says that it is over."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paused = asyncio.Event()
-        self.over = asyncio.Event()
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.paused.set()
-        await self.over.wait()
+from tests.runtime.waiting import Gate, PatientClock
 
 
 @pytest.fixture

@@ -19,10 +19,13 @@ from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
 
+from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
+from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
+from agiraph.runtime.rounds import go_round
 from agiraph.services import work
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
@@ -80,8 +83,13 @@ class ClusteredEngine:
         self._tasks = [
             asyncio.create_task(self._consume(), name="queue"),
             asyncio.create_task(control, name="control"),
-            asyncio.create_task(self._keep_time(), name="timers"),
-            asyncio.create_task(self._reconcile_often(), name="reconcile"),
+            asyncio.create_task(
+                go_round("keeping time", self._keep_time, self._clock), name="timers"
+            ),
+            asyncio.create_task(
+                go_round("looking for forgotten work", self._reconcile_soon, self._clock),
+                name="reconcile",
+            ),
         ]
 
     async def stop(self) -> None:
@@ -188,22 +196,21 @@ class ClusteredEngine:
 
     async def _keep_time(self) -> None:
         """Ring what is due. Another process may set a nearer time, hence the short naps."""
-        while True:
-            self._alarm.clear()
-            with contextlib.suppress(Exception):
-                due = await self._store.read(waits.next_due)
-                if due is not None and due <= self._clock.now():
-                    await self._store.write(work.ring)
-                    continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.5):  # `wait_for` may forget to be cancelled
-                    await self._alarm.wait()
+        self._alarm.clear()
+        due = await self._store.read(waits.next_due)
+        if due is not None and due <= self._clock.now():
+            await timers.ring(self._store)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await self._alarm.wait()
 
-    async def _reconcile_often(self) -> None:
-        while True:
-            await asyncio.sleep(RECONCILE_SECONDS * random.uniform(0.75, 1.5))
-            with contextlib.suppress(Exception):
-                await self._reconcile()
+    async def _reconcile_soon(self) -> None:
+        await asyncio.sleep(RECONCILE_SECONDS * random.uniform(0.75, 1.5))
+        try:
+            await self._reconcile()
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise StoreUnavailable(repr(error)) from error
 
     async def _reconcile(self) -> None:
         """Enter queues that hold work but have no entry: a crash may have taken it along."""

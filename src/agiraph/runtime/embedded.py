@@ -6,8 +6,9 @@ import logging
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
+from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.services import work
+from agiraph.runtime.rounds import go_round
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath
@@ -43,7 +44,8 @@ class EmbeddedEngine:
         # The home is ours alone: whatever is running now was left behind.
         await self._store.write(nodes.forget_owners)
         self._store.subscribe(self._notice)
-        self._timers = asyncio.create_task(self._keep_time(), name="timers")
+        rounds = go_round("keeping time", self._keep_time, self._clock)
+        self._timers = asyncio.create_task(rounds, name="timers")
         for queue in await self._store.read(nodes.queues):
             self._wake(queue)
 
@@ -96,19 +98,18 @@ class EmbeddedEngine:
 
     async def _keep_time(self) -> None:
         """Sleep until the nearest due time; a nearer one written meanwhile wakes us early."""
-        while True:
-            self._alarm.clear()
-            due = await self._store.read(waits.next_due)
-            if due is None:
-                await self._alarm.wait()
-                continue
-            if due <= self._clock.now():
-                await self._store.write(work.ring)
-                continue
-            reached = asyncio.create_task(self._clock.reach(due))
-            nearer = asyncio.create_task(self._alarm.wait())
-            try:
-                await asyncio.wait({reached, nearer}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                reached.cancel()
-                nearer.cancel()
+        self._alarm.clear()
+        due = await self._store.read(waits.next_due)
+        if due is None:
+            await self._alarm.wait()
+            return
+        if due <= self._clock.now():
+            await timers.ring(self._store)
+            return
+        reached = asyncio.create_task(self._clock.reach(due))
+        nearer = asyncio.create_task(self._alarm.wait())
+        try:
+            await asyncio.wait({reached, nearer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            reached.cancel()
+            nearer.cancel()

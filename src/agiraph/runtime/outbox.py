@@ -7,15 +7,16 @@ again, and it is sent again with the same key.
 import asyncio
 import logging
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from agiraph.domain.deliveries import Delivery, Parcel
-from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
 from agiraph.runtime.channels import Channel, Undelivered
+from agiraph.runtime.rounds import go_round
 from agiraph.services import deliveries
 from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
@@ -27,7 +28,6 @@ AT_ONCE = 4
 """Parcels on their way through one channel at a time."""
 NAP_SECONDS = 5.0
 """How often to look for what another process left, where there may be others."""
-STORE_PAUSE = timedelta(seconds=5)
 
 
 class Outbox:
@@ -50,7 +50,10 @@ class Outbox:
             await self._store.write(deliveries.open_channels, wanted, alone=self._alone)
         self._store.subscribe(self._notice)
         self._tasks = [
-            asyncio.create_task(self._serve(name, channel), name=f"channel {name}")
+            asyncio.create_task(
+                go_round(f"channel {name}", partial(self._serve, name, channel), self._clock),
+                name=f"channel {name}",
+            )
             for name, channel in self._channels.items()
         ]
 
@@ -75,15 +78,11 @@ class Outbox:
 
     async def _serve(self, name: str, channel: Channel) -> None:
         """Send what is due, then sleep until something is."""
-        while True:
-            self._alarms[name].clear()
-            try:
-                due = await self._store.read(rows.next_due, name)
-                if due is not None and due <= self._clock.now():
-                    await self._send_due(name, channel)
-                    continue
-            except StoreUnavailable as error:
-                due = self._later(error)
+        self._alarms[name].clear()
+        due = await self._store.read(rows.next_due, name)
+        if due is not None and due <= self._clock.now():
+            await self._send_due(name, channel)
+        else:
             await self._rest(self._alarms[name], due)
 
     async def _send_due(self, name: str, channel: Channel) -> None:
@@ -114,10 +113,6 @@ class Outbox:
 
     async def _put_off(self, delivery: Delivery, error: str, pause: float | None = None) -> None:
         await self._store.write(deliveries.put_off, delivery, error=error, pause=pause)
-
-    def _later(self, error: StoreUnavailable) -> datetime:
-        log.warning("waiting for the store: %s", error)
-        return self._clock.now() + STORE_PAUSE
 
     async def _rest(self, alarm: asyncio.Event, due: datetime | None) -> None:
         """Sleep until something is due, something was written, or it is time to look."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from agiraph.domain.errors import Refused, StoreUnavailable
+from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, TriggerId
 from agiraph.domain.time import Clock
 from agiraph.domain.triggers import Call
 from agiraph.faultpoints import fault
 from agiraph.home.layout import Home
+from agiraph.runtime.rounds import by_itself, go_round
 from agiraph.services import firing, ringing, timing
 from agiraph.store import triggers
 from agiraph.store.database import Store
@@ -58,7 +59,7 @@ class Ticker:
         self.store.subscribe(self._notice)
         self._look_around()
         self._tasks = [
-            asyncio.create_task(self._work(), name="ticker"),
+            asyncio.create_task(go_round("triggers", self._work, self.clock), name="ticker"),
             asyncio.create_task(self._look_now_and_then(), name="ticker's rounds"),
         ]
 
@@ -103,19 +104,18 @@ class Ticker:
             self._look_around()
 
     async def _work(self) -> None:
-        while True:
-            await self._told.wait()
-            self._told.clear()
-            try:
-                await self._listen()
-                for errand in await self.store.read(triggers.open_errands):
+        await self._told.wait()
+        self._told.clear()
+        try:
+            await self._listen()
+            for errand in await self.store.read(triggers.open_errands):
+                with by_itself(f"errand {errand.id}"):
                     await self._run(errand)
-            except StoreUnavailable as error:
-                log.warning("triggers wait for the store: %s", error)
-                await self.clock.sleep(1.0)
-                self._look_around()
-            if not self._told.is_set():
-                self._rested.set()
+        except Exception:
+            self._look_around()  # at all of it: what was heard may be forgotten
+            raise
+        if not self._told.is_set():
+            self._rested.set()
 
     async def _listen(self) -> None:
         if self._is_stale:
@@ -130,8 +130,9 @@ class Ticker:
                 self._hear(event)
         heard, self._heard = self._heard, set()
         for trigger_id in heard:
-            while await self.store.write(ringing.hear, trigger_id):
-                pass
+            with by_itself(f"hearing for {trigger_id}"):
+                while await self.store.write(ringing.hear, trigger_id):
+                    pass
 
     async def _run(self, errand: Errand) -> None:
         trigger = await self.store.read(TRIGGERS.get, errand.trigger_id)

@@ -154,9 +154,9 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     park(tx, lease, Parked((on,), reason))
 
 
-def ring(tx: Tx) -> int:
-    """Settle every wait whose time has come; how many timers rang."""
-    rung = [timer for timer in waits.due(tx) if waits.ring(tx, timer)]
+def ring(tx: Tx, *timers: str) -> int:
+    """Settle every wait whose time has come, or only these; how many timers rang."""
+    rung = [timer for timer in timers or waits.due(tx) if waits.ring(tx, timer)]
     for timer in rung:
         if timer.startswith(stages.TIMER):
             stages.ring(tx, StageId(timer.removeprefix(stages.TIMER)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId, ThreadId
@@ -87,6 +87,12 @@ def ring(tx: Tx, timer_id: str) -> bool:
     """Take a timer whose time has come; False if it is gone or not due."""
     sql = "delete from timers where id = :id and due_at <= :now"
     return tx.run(sql, id=timer_id, now=to_micros(tx.now)) == 1
+
+
+def put_off(tx: Tx, timer_id: str, by: timedelta) -> None:
+    """Let one that is due be due later."""
+    sql = "update timers set due_at = :later where id = :id and due_at <= :now"
+    tx.run(sql, id=timer_id, later=to_micros(tx.now + by), now=to_micros(tx.now))
 
 
 def due(tx: Tx, *, limit: int = 100) -> list[str]:

@@ -1,0 +1,156 @@
+"""What goes on in the background goes on after whatever broke it, and breaks for one alone."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.domain.triggers import Trigger
+from agiraph.services import triggers
+from agiraph.services.teams import Founded
+from agiraph.store import sqlite
+from agiraph.store import triggers as rows
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from tests.runtime.waiting import PatientClock, until
+
+DONE = says(call("finish", summary="done"))
+
+
+@asynccontextmanager
+async def opened(path: Path, database_url: str) -> AsyncIterator[tuple[World, PatientClock]]:
+    clock = PatientClock()
+    async with World(path / "home", database_url=database_url, clock=clock) as world:
+        world.script("ada", *[DONE] * 9)
+        yield world, clock
+        clock.over.set()
+
+
+async def watcher(world: World, goal: str = "Keep watch") -> Founded:
+    return await world.found(goal, mode="infinite", start=False)
+
+
+async def make(world: World, founded: Founded, type: Any, config: dict[str, Any]) -> Trigger:
+    made = await world.store.write(
+        triggers.create,
+        agent_id=founded.coordinator.id,
+        type=type,
+        config=config,
+        payload={"task": "Look"},
+    )
+    return made.trigger
+
+
+async def fires(world: World, trigger: Trigger) -> None:
+    async def has_fired() -> bool:
+        return [f.outcome for f in await world.store.read(rows.firings, trigger.id)] == ["fired"]
+
+    async with asyncio.timeout(30):
+        await until(world, has_fired)
+
+
+async def test_a_database_another_program_held_does_not_stop_the_timers_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    path = tmp_path / "agiraph.db"
+    async with opened(tmp_path, f"sqlite:///{path}") as (world, clock):
+        trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})
+        await world.settle()
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            clock.advance(seconds=61)
+            await clock.paused.wait()
+        clock.over.set()
+        await fires(world, trigger)
+
+
+async def test_timers_that_cannot_be_read_ring_when_they_can(
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, database_url) as (world, clock):
+        trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})
+        await world.settle()
+        await world.store.write(_rename, "timers", "elsewhere")
+        clock.advance(seconds=61)
+        await clock.paused.wait()
+        assert "keeping time broke; it is tried again in 1 s" in caplog.text
+        await world.store.write(_rename, "elsewhere", "timers")
+        clock.over.set()
+        await fires(world, trigger)
+
+
+async def test_triggers_that_cannot_be_looked_after_are_when_they_can(
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, database_url) as (world, clock):
+        founded = await watcher(world)
+        trigger = await make(world, founded, "on_event", {"event_pattern": "message.*"})
+        await world.settle()
+        await world.store.write(_rename, "errands", "elsewhere")
+        clock.advance(seconds=61)  # it looks each minute
+        await clock.paused.wait()
+        assert "triggers broke; it is tried again in 1 s" in caplog.text
+        await world.store.write(_rename, "elsewhere", "errands")
+        clock.over.set()
+        await world.say(founded.coordinator.id, "hm", team_id=founded.team.id, kind="notice")
+        await fires(world, trigger)
+
+
+async def test_a_timer_that_breaks_keeps_no_other_from_ringing_and_is_tried_later(
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, database_url) as (world, clock):
+        bad = await make(world, await watcher(world, "Bad"), "delayed", {"delay_seconds": 60})
+        good = await make(world, await watcher(world, "Good"), "delayed", {"delay_seconds": 60})
+        await world.store.write(_damage, bad)
+        clock.advance(seconds=61)
+        await fires(world, good)
+        assert f"timer trigger:{bad.id} broke" in caplog.text
+        await world.store.write(_mend, bad)
+        clock.advance(seconds=timedelta(minutes=10).total_seconds())
+        await fires(world, bad)
+
+
+async def test_files_that_cannot_be_looked_at_keep_nobody_else_from_hearing(
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, database_url) as (world, clock):
+        bad, good = await watcher(world, "Bad"), await watcher(world, "Good")
+        config = {"interval_seconds": 60, "watch": ["shared/list.md"]}
+        await make(world, bad, "heartbeat", config)
+        heard = await make(world, good, "on_event", {"event_pattern": "message.*"})
+        folder = tmp_path / "home" / "teams" / bad.team.id
+        folder.parent.mkdir(exist_ok=True)
+        folder.write_text("not a folder")
+        clock.advance(seconds=61)
+
+        async def is_looking() -> bool:
+            return await world.store.read(_is_looking)
+
+        async with asyncio.timeout(30):
+            await until(world, is_looking)
+        await world.say(good.coordinator.id, "hm", team_id=good.team.id, kind="notice")
+        await fires(world, heard)
+        assert "broke; going on without it" in caplog.text
+
+
+def _is_looking(tx: Tx) -> bool:
+    return tx.one("select 1 from errands where taken_at is not null") is not None
+
+
+def _rename(tx: Tx, table: str, to: str) -> None:
+    tx.run(f"alter table {table} rename to {to}")
+
+
+def _damage(tx: Tx, trigger: Trigger) -> None:
+    tx.run("update triggers set payload = '{' || payload where id = :id", id=trigger.id)
+
+
+def _mend(tx: Tx, trigger: Trigger) -> None:
+    tx.run("update triggers set payload = substr(payload, 2) where id = :id", id=trigger.id)
