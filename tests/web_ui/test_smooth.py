@@ -151,7 +151,8 @@ async def test_small_steps_lead_away_from_the_end_too(browser: Browser, tmp_path
     left = f"(it => it.scrollHeight - it.scrollTop - it.clientHeight)({there})"
     async with looking(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
-        await page.wait_for_selector("#thread article")
+        # Until Markdown is loaded rows stand there as plain text, and are of another height.
+        await page.wait_for_selector("#thread pre")
         await settle(page)
         assert await page.evaluate(left) < 2
         await page.mouse.move(700, 500)
