@@ -6,7 +6,7 @@ longer be heard, and the rest of the process would go on as if all were well.
 
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from typing import NoReturn
 
 from agiraph.domain.errors import StoreUnavailable
@@ -35,7 +35,7 @@ async def go_round(what: str, once: Callable[[], Awaitable[None]], clock: Clock)
 
 
 @contextlib.contextmanager
-def by_itself(what: str) -> Iterator[None]:
+def by_itself(what: str) -> Generator[None]:
     """What breaks in here is written down, and keeps nothing else of the round from being done."""
     try:
         yield
