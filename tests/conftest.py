@@ -20,6 +20,9 @@ from agiraph.testing import World
 
 SWEEP = "sweep"
 """The property of a test's report that holds a line for the end."""
+KEPT = 8
+"""Databases of earlier tests that are still there; nobody asks for more than a few."""
+ROOM = 2 * 2**30
 PORTS = range(15_000, 30_000)
 """Below those that systems give to whoever asks for any: a stopped server finds its own free."""
 
@@ -117,15 +120,24 @@ class Server:
     def fresh(self) -> str:
         """The address of a new database with today's tables."""
         self._databases += 1
-        name = f"t{self._databases}"
+        name, old = f"t{self._databases}", f"t{self._databases - KEPT}"
+        make = f"create database {name} template agiraph_template strategy file_copy"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"create database {name} template agiraph_template".encode())
+            if self._databases > KEPT:
+                connection.execute(f"drop database {old} with (force)".encode())
+            connection.execute(make.encode())
         return self.url(name)
+
+
+def _roomy_memory() -> Path | None:
+    """Where files cost least: a database is some hundred of them, and each test has one."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else None
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    data = Path(tempfile.mkdtemp(prefix="agiraph-pg-"))
+    data = Path(tempfile.mkdtemp(prefix="agiraph-pg-", dir=_roomy_memory()))
     if os.geteuid() == 0:
         shutil.chown(data, "postgres", "postgres")
     server = Server(data)
