@@ -54,6 +54,16 @@ async def fires(world: World, trigger: Trigger) -> None:
         await until(world, has_fired)
 
 
+async def lose(world: World, clock: PatientClock, table: str) -> None:
+    """A minute passes, after which everything looks, without this table; then it is back."""
+    await world.settle()
+    await world.store.write(_rename, table, "elsewhere")
+    clock.advance(seconds=61)
+    await clock.paused.wait()
+    await world.store.write(_rename, "elsewhere", table)
+    clock.over.set()
+
+
 async def test_a_database_another_program_held_does_not_stop_the_timers_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,13 +85,8 @@ async def test_timers_that_cannot_be_read_ring_when_they_can(
 ) -> None:
     async with opened(tmp_path, database_url) as (world, clock):
         trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})
-        await world.settle()
-        await world.store.write(_rename, "timers", "elsewhere")
-        clock.advance(seconds=61)
-        await clock.paused.wait()
+        await lose(world, clock, "timers")
         assert "keeping time broke; it is tried again in 1 s" in caplog.text
-        await world.store.write(_rename, "elsewhere", "timers")
-        clock.over.set()
         await fires(world, trigger)
 
 
@@ -91,13 +96,8 @@ async def test_triggers_that_cannot_be_looked_after_are_when_they_can(
     async with opened(tmp_path, database_url) as (world, clock):
         founded = await watcher(world)
         trigger = await make(world, founded, "on_event", {"event_pattern": "message.*"})
-        await world.settle()
-        await world.store.write(_rename, "errands", "elsewhere")
-        clock.advance(seconds=61)  # it looks each minute
-        await clock.paused.wait()
+        await lose(world, clock, "errands")
         assert "triggers broke; it is tried again in 1 s" in caplog.text
-        await world.store.write(_rename, "elsewhere", "errands")
-        clock.over.set()
         await world.say(founded.coordinator.id, "hm", team_id=founded.team.id, kind="notice")
         await fires(world, trigger)
 
