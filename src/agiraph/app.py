@@ -1,12 +1,14 @@
 """App: builds everything once and puts it together."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
-from agiraph.home.layout import Home, HomeLock
+from agiraph.home.layout import Home
+from agiraph.home.lock import HomeLock
 from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
@@ -26,6 +28,11 @@ from agiraph.store.opening import open_store
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
+
+log = logging.getLogger("agiraph.app")
+
+LOOK_SECONDS = 5.0
+"""How often a runtime looks whether the lock on its home is still what others would find."""
 
 
 def make_engine(url: str, store: Store, clock: Clock, dispatcher: Dispatcher) -> Engine:
@@ -59,6 +66,10 @@ class Runtime:
         self.engine = engine
         self.outbox = outbox
         self.ticker = ticker
+        self._said = ""
+        self._looking: asyncio.TimerHandle | None = None
+        if lock is not None:
+            self._look_at_lock(lock)
 
     @classmethod
     async def open(
@@ -84,7 +95,7 @@ class Runtime:
         # Of processes on PostgreSQL there may be many; a database file has one.
         lock = home.lock() if database_url.startswith("sqlite:") else None
         try:
-            store = await open_store(database_url, clock)
+            store = await open_store(database_url, clock, sole=True)
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -133,7 +144,18 @@ class Runtime:
         await self.outbox.stop()
         await self.ticker.stop()
 
+    def _look_at_lock(self, lock: HomeLock) -> None:
+        # By the loop's clock and not by `Clock`: a test that turns days forward looks no oftener.
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(LOOK_SECONDS, self._look_at_lock, lock)
+        said = lock.notice()
+        if said and said != self._said:
+            log.error("%s", said)
+        self._said = said
+
     async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         await self.rest()
         await self.models.close()
         await self.store.close()

@@ -219,3 +219,51 @@ def test_a_name_that_is_more_than_a_name_makes_no_folder(home: Home, name: str) 
     with pytest.raises(OutOfScope):
         home.team(TeamId(name))
     assert list((home.path / "teams").rglob("*")) == [home.path / "teams" / "team_1"]
+
+
+# ---- the lock, when somebody touches what it is held on -----------------------------------------
+
+
+def test_a_second_runtime_is_refused_when_the_lock_file_was_removed(
+    home: Home, holder: int
+) -> None:
+    (home.path / "lock").unlink()
+    with pytest.raises(HomeInUse, match="already works on"):
+        home.lock()
+    assert not (home.path / "lock").exists()
+
+
+def test_a_second_runtime_is_refused_when_the_home_was_renamed(home: Home, holder: int) -> None:
+    moved = home.path.rename(home.path.with_name("moved"))
+    with pytest.raises(HomeInUse, match=f"Process {holder} already works on"):
+        Home.open(moved).lock()
+
+
+def test_whoever_holds_the_lock_notices_that_its_file_is_gone_and_makes_it_anew(home: Home) -> None:
+    with home.lock() as lock:
+        assert lock.notice() == ""
+        (home.path / "lock").unlink()
+        assert "was removed or replaced" in lock.notice()
+        assert (home.path / "lock").read_text() == f"{os.getpid()}\n"
+        assert lock.notice() == ""
+    home.lock().release()
+
+
+def test_whoever_holds_the_lock_notices_that_the_home_was_moved(home: Home) -> None:
+    with home.lock() as lock:
+        moved = home.path.rename(home.path.with_name("moved"))
+        home.path.mkdir()
+        said = lock.notice()
+        assert "was moved, removed or replaced" in said
+        assert str(moved) in said
+        home.path.rmdir()
+        moved.rename(home.path)
+        assert lock.notice() == ""
+
+
+def test_a_token_that_a_full_disk_left_empty_is_made_anew(home: Home) -> None:
+    home.token_path.touch(mode=0o600)
+    made = home.token()
+    assert len(made) > 30
+    assert (home.token(), permissions(home.token_path)) == (made, 0o600)
+    assert [p.name for p in home.path.iterdir()] == ["token"]

@@ -133,12 +133,11 @@ async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     store = await open_store(url, SystemClock())
     await store.write(teams.found, goal="Notes: 3", model="scripted/ada", learns=False)
     await store.close()
-    first = await Worker.start(home, url, ledger, "--hold")
+    first = await Worker.start(home, url, ledger, "--hold", "--unlocked")
     await first.says("asked 0")
     first.go_on()
     await first.says("asked 1")
     first.freeze()
-    (home / "lock").unlink()
     second = await Worker.start(home, url, ledger, *flags)
     return first, second
 

@@ -13,7 +13,7 @@ import pytest
 from agiraph.domain.triggers import Trigger
 from agiraph.services import triggers
 from agiraph.services.teams import Founded
-from agiraph.store import sqlite
+from agiraph.store import sqlite_connection
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
@@ -67,7 +67,7 @@ async def lose(world: World, clock: PatientClock, table: str) -> None:
 async def test_a_database_another_program_held_does_not_stop_the_timers_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
     path = tmp_path / "agiraph.db"
     async with opened(tmp_path, f"sqlite:///{path}") as (world, clock):
         trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})

@@ -13,7 +13,8 @@ from agiraph.domain.events import Event
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
-from agiraph.store.sqlite import PAGE_BYTES, SqliteStore
+from agiraph.store.sqlite import SqliteStore
+from agiraph.store.sqlite_connection import PAGE_BYTES
 from agiraph.testing import ManualClock, World, call, says
 from tests.store.test_surroundings import is_whole
 

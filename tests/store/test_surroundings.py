@@ -19,7 +19,7 @@ from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.work import NodeStatus
 from agiraph.services import mail, teams
 from agiraph.services.teams import Founded
-from agiraph.store import sqlite as module
+from agiraph.store import sqlite_connection as module
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES

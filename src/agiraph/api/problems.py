@@ -18,7 +18,9 @@ from agiraph.domain.errors import (
     NotFound,
     OutOfScope,
     Refused,
+    StoreDamaged,
     StoreFull,
+    StoreGone,
     StoreUnavailable,
 )
 
@@ -33,7 +35,9 @@ _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
     (Refused, 422, "Refused"),
     (Misconfigured, 422, "Not set up for this"),
     (StoreFull, 507, "No room left"),
+    (StoreGone, 503, "The database file is gone"),
     (StoreUnavailable, 503, "The database cannot be reached"),
+    (StoreDamaged, 503, "The database is damaged"),
 )
 
 

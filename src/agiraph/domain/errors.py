@@ -10,7 +10,8 @@ AgiraphError
 ├── Fenced               another runner owns the thread now: stop and touch nothing
 ├── StoreUnavailable     nothing was written; wait, then go on from the journal
 │   ├── StoreFull        no room on the disk
-│   └── StoreLocked      somebody else holds the database
+│   ├── StoreLocked      somebody else holds the database
+│   └── StoreGone        its file was removed, replaced or moved while it was open
 ├── StoreDamaged         the database cannot be trusted: refuse to write to it
 ├── HomeInUse            another runtime works on this home
 ├── Unreachable          no server answers where one should
@@ -72,6 +73,10 @@ class StoreFull(StoreUnavailable):
 
 
 class StoreLocked(StoreUnavailable):
+    pass
+
+
+class StoreGone(StoreUnavailable):
     pass
 
 

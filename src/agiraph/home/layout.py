@@ -1,20 +1,22 @@
 """Layout: where a home keeps its teams, their agents' desks and their nodes."""
 
-import fcntl
+import errno
 import hashlib
 import os
 import re
 import secrets
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agiraph.domain.errors import HomeInUse, Misconfigured, OutOfScope
+from agiraph.domain.errors import Misconfigured, OutOfScope, StoreFull
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.people import Team
 from agiraph.home.beneath import Folder
+from agiraph.home.lock import HomeLock
 from agiraph.home.node_folder import NodeFolder
-from agiraph.home.openers import split
+from agiraph.home.openers import PARTIAL, split
 
 SOUL = """\
 # Soul
@@ -55,27 +57,6 @@ def known_token(path: Path) -> str:
         raise Misconfigured(f"Cannot read the token of {str(path)!r}: {error.strerror}.") from error
 
 
-class HomeLock:
-    """The right to run on a home. It ends with `release` or with the process, however that ends."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def release(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.ftruncate(fd, 0)
-            # Closing is not enough: a program being started holds a copy until its exec is done.
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
     """`$AGIRAPH_HOME`: everything that must survive."""
@@ -107,36 +88,21 @@ class Home:
 
     def lock(self) -> HomeLock:
         """Keep every other runtime off this home, or raise `HomeInUse`."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            fd = os.open(self.path / "lock", flags, 0o600)
+            return HomeLock.take(self.path)
         except OSError as error:
             raise _cannot_be_home(self.path, error) from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
-            os.close(fd)
-            raise HomeInUse(
-                f"Process {holder or '(not known yet)'} already works on {str(self.path)!r}. "
-                "Stop it first, or set AGIRAPH_HOME to another folder."
-            ) from error
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        return HomeLock(fd)
 
     def token(self) -> str:
         """The API's token, made when it is first asked for; only its owner may read it."""
-        try:
-            fd = os.open(
-                self.token_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-            )
-        except FileExistsError:
-            return self.token_path.read_text().strip()
+        if written := known_token(self.path):
+            return written
         made = secrets.token_urlsafe(32)
-        with os.fdopen(fd, "w") as file:
-            file.write(made + "\n")
-        return made
+        try:
+            _put_if_missing(self.token_path, f"{made}\n".encode())
+        except OSError as error:
+            raise _cannot_be_home(self.path, error) from error
+        return known_token(self.path) or made
 
     def spool(self, call_id: str) -> Path:
         """The folder for what one call leaves behind; vendors choose call ids, so any will do."""
@@ -200,7 +166,30 @@ def _name(name: str) -> str:
     return name
 
 
-def _cannot_be_home(path: Path, error: OSError) -> Misconfigured:
+def _put_if_missing(path: Path, data: bytes) -> None:
+    """Write a file whole, unless one that holds something is there: of two processes one wins.
+
+    An empty file is what a full disk left of an earlier attempt; it is replaced.
+    """
+    fd, name = tempfile.mkstemp(prefix=PARTIAL, dir=path.parent)
+    partial = Path(name)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            if path.stat().st_size == 0:
+                partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _cannot_be_home(path: Path, error: OSError) -> Misconfigured | StoreFull:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"No room left in {str(path)!r}: free some disk space.")
     return Misconfigured(
         f"{str(path)!r} cannot be the home: {error.strerror}. "
         "Set AGIRAPH_HOME to a folder that you may write to."

@@ -8,10 +8,13 @@ from agiraph.store.database import Store
 from agiraph.store.sqlite import SqliteStore
 
 
-async def open_store(url: str, clock: Clock) -> Store:
-    """The database at this address, ready for use."""
+async def open_store(url: str, clock: Clock, *, sole: bool = False) -> Store:
+    """The database at this address, ready for use.
+
+    The sole runtime on a database file keeps others off it; on PostgreSQL there may be many.
+    """
     if url.startswith("sqlite:///"):
-        return SqliteStore(Path(url.removeprefix("sqlite:///")), clock)
+        return SqliteStore(Path(url.removeprefix("sqlite:///")), clock, sole=sole)
     if url.startswith(("postgresql://", "postgres://")):
         from agiraph.store.postgres import PostgresStore  # loaded only where it is used
 

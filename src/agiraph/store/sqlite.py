@@ -18,31 +18,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.errors import (
-    AgiraphError,
-    StoreDamaged,
-    StoreFull,
-    StoreLocked,
-    StoreUnavailable,
-)
+from agiraph.domain.errors import AgiraphError
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
-from agiraph.store import events, migrate
+from agiraph.store import events, sqlite_connection
 from agiraph.store.database import P, R, Verb
+from agiraph.store.sqlite_errors import explained, is_surroundings, name_of
+from agiraph.store.sqlite_files import Loss, SqliteFiles
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 GROUP = 256
 SHORT, LONG = 0.004, 0.02
 """How long verbs run, in seconds, before they are committed and others on the loop have a turn:
 as long as a commit takes, within these bounds."""
-BUSY_SECONDS = 5.0
-PAGE_BYTES = 1024
-"""A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
-CHECKED_BYTES = 256 * 2**20
-"""Databases up to this size are checked whole when opened."""
+LOOK_SECONDS = 5.0
+"""How often a store that writes nothing looks whether its files are still there."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 _CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
@@ -57,44 +50,6 @@ def _dialect(sql: str) -> tuple[str, tuple[str, ...], str]:
         marked = _NAMED.sub("?", sql.replace("{for_update}", ""))
         found = _compiled[sql] = marked, names, changes[1] if changes else ""
     return found
-
-
-_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-_SURROUNDINGS = (
-    *_DAMAGE, "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN",
-    "SQLITE_READONLY", "SQLITE_PROTOCOL", "SQLITE_NOMEM",
-)  # fmt: skip
-
-
-def _name(error: BaseException) -> str:
-    # SQLite quotes what it finds; if that is no text, the complaint is about damage.
-    if isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
-        return "SQLITE_CORRUPT"
-    return getattr(error, "sqlite_errorname", "") or ""
-
-
-def _is_surroundings(error: BaseException) -> bool:
-    """Whether the disk, a lock or the file is at fault, and not the statement."""
-    return _name(error).startswith(_SURROUNDINGS)
-
-
-def _explained(error: BaseException, path: Path) -> AgiraphError:
-    """SQLite's error as one that says who must do what."""
-    name = _name(error)
-    if name == "SQLITE_FULL":
-        return StoreFull(f"No room left for {path}: free some disk space; work goes on by itself.")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreLocked(f"Another program holds {path}: close it; work goes on by itself.")
-    if name.startswith(_DAMAGE):
-        return _damaged(path, str(error))
-    return StoreUnavailable(f"{path}: {error}")
-
-
-def _damaged(path: Path, what: str) -> StoreDamaged:
-    return StoreDamaged(
-        f"{path} is damaged ({what}). Nothing was written to it. "
-        "Put a backup in its place, or move it away to start anew."
-    )
 
 
 class SqliteTx:
@@ -161,12 +116,21 @@ class _Job:
 
 
 class SqliteStore:
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, *, sole: bool = False) -> None:
+        """Open the database. The sole runtime on it keeps every other one off: `HomeInUse`."""
         self.path = path
         self.clock = clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
-        self._connection = self._open()
+        self._files = SqliteFiles(path)
+        try:
+            if sole:
+                self._files.own()
+            self._connection = sqlite_connection.ready(path)
+        except BaseException:
+            self._files.close()
+            raise
+        self._files.remember()
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
@@ -176,59 +140,13 @@ class SqliteStore:
         """Where each team's events end, as long as nobody else has written."""
         self._version = 0
         self._busy = False
+        self._is_closed = False
         self._commit_seconds = 0.0
         self._rested = asyncio.Event()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
         self._waiter.start()
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(
-            self.path,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=512,
-        )
-
-    def _open(self) -> sqlite3.Connection:
-        """A connection to a database that is whole, at rest and of today's shape."""
-        try:
-            connection = self._connect()
-            connection.execute(f"pragma page_size = {PAGE_BYTES}")
-            connection.execute("pragma journal_mode = wal")
-            connection.execute("pragma synchronous = full")
-            connection.execute("pragma foreign_keys = on")
-            connection.execute("pragma cache_size = -16000")
-            connection.execute("pragma wal_autocheckpoint = 4000")
-            self._check(connection)
-            connection.execute("begin immediate")
-            current = connection.execute("pragma user_version").fetchone()[0]
-            if current > migrate.newest():
-                raise StoreDamaged(
-                    f"{self.path} was written by a newer agiraph (schema {current}, this one "
-                    f"knows {migrate.newest()}). Upgrade agiraph; nothing was changed."
-                )
-            migrate.upgrade(
-                connection.execute,
-                current=current,
-                words={"dialect": "sqlite", "serial": "integer", "bigint": "integer"},
-                record=lambda version: connection.execute(f"pragma user_version = {version}"),
-            )
-            connection.execute("commit")
-            connection.execute("pragma busy_timeout = 0")  # the loop must not wait for a lock
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            if not _is_surroundings(error):  # what is there is not what its version says
-                raise _damaged(self.path, str(error)) from error
-            raise _explained(error, self.path) from error
-        return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        if self.path.stat().st_size > CHECKED_BYTES:
-            return
-        [verdict] = connection.execute("pragma quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise _damaged(self.path, verdict)
+        self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
@@ -242,26 +160,40 @@ class SqliteStore:
         def run() -> R:
             connection = getattr(self._reading, "connection", None)
             if connection is None:
-                connection = self._reading.connection = self._connect()
-                self._open_readers.append(connection)
-                connection.execute("pragma query_only = on")
+                connection = self._reading.connection = self._open_reader()
             tx = SqliteTx(connection, self.clock.now())
             connection.execute("begin")
             try:
                 return query(tx, *args, **kwargs)
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if not _is_surroundings(error):
+                if not is_surroundings(error):
                     raise
-                raise _explained(error, self.path) from error
+                raise explained(error, self.path) from error
             finally:
                 connection.execute("rollback")
 
         return await self._loop.run_in_executor(self._readers, run)
 
+    def _open_reader(self) -> sqlite3.Connection:
+        if (loss := self._files.loss()) is not None:  # what is at the path now is not our database
+            raise self._files.error(loss)
+        try:
+            connection = sqlite_connection.connect(self.path, create=False)
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+        self._open_readers.append(connection)
+        connection.execute("pragma query_only = on")
+        return connection
+
     def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
         self._listeners.append(listener)
 
     async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._looking.cancel()
+        self._look(again=False)  # what was lost unnoticed is saved before it is closed
         while self._busy:
             self._rested.clear()
             await self._rested.wait()
@@ -271,18 +203,35 @@ class SqliteStore:
         # The last one out folds the journal in, so that a database at rest is one file.
         for connection in (*self._open_readers, self._connection):
             connection.close()
+        self._files.close()
 
     def _wait(self) -> None:
         """The thread: whatever has to wait for the disk or for another program."""
         while (chore := self._chores.get()) is not None:
             chore()
 
+    def _look(self, *, again: bool = True) -> None:
+        """Notice that the files are gone although nobody writes: what they hold must be saved."""
+        if again:
+            self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
+        if not self._busy and (loss := self._files.loss()) is not None:
+            self._busy = True
+            self._chores.put(lambda: self._refuse(loss))
+
+    def _refuse(self, loss: Loss) -> None:
+        """On the thread: undo what is under way, save what is lost to others, and say so."""
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        if not loss.is_folder_moved:
+            self._files.rescue(self._connection)
+        self._loop.call_soon_threadsafe(self._give_up, self._files.error(loss))
+
     def _begin(self) -> None:
         """Start a transaction for what is waiting."""
         try:
             self._connection.execute("begin immediate")
         except sqlite3.Error as error:
-            if _name(error).startswith("SQLITE_BUSY"):
+            if name_of(error).startswith("SQLITE_BUSY"):
                 self._chores.put(self._begin_when_free)
             else:
                 self._give_up(error)
@@ -292,7 +241,9 @@ class SqliteStore:
     def _begin_when_free(self) -> None:
         """Another program holds the database: wait for it, for a while."""
         try:
-            self._connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1000)}")
+            self._connection.execute(
+                f"pragma busy_timeout = {int(sqlite_connection.BUSY_SECONDS * 1000)}"
+            )
             self._connection.execute("begin immediate")
         except sqlite3.Error as error:
             self._loop.call_soon_threadsafe(self._give_up, error)
@@ -344,26 +295,36 @@ class SqliteStore:
         return self._begin()
 
     def _commit(self) -> None:
+        if (loss := self._files.loss()) is not None:
+            self._refuse(loss)
+            return
         began = time.monotonic()
         try:
             self._connection.execute("commit")
         except sqlite3.Error as error:
             self._loop.call_soon_threadsafe(self._give_up, error)
-        else:
-            self._commit_seconds = time.monotonic() - began
-            for job in self._group:
-                fault(f"db:after:{job.verb.__name__}")
-            self._loop.call_soon_threadsafe(self._acknowledge)
+            return
+        self._commit_seconds = time.monotonic() - began
+        loss = None if self._files.is_in_place() else self._files.loss()
+        if loss is not None and not loss.is_folder_moved:
+            # Somebody was faster: it is committed to a file that nobody will find again. Callers
+            # take what is refused for not written, so from now on everything is refused.
+            self._files.lost = loss
+            self._refuse(loss)
+            return
+        for job in self._group:
+            fault(f"db:after:{job.verb.__name__}")
+        self._loop.call_soon_threadsafe(self._acknowledge)
 
-    def _give_up(self, error: sqlite3.Error | UnicodeDecodeError) -> None:
-        """The disk or a lock: nobody in this group gets through."""
+    def _give_up(self, error: sqlite3.Error | UnicodeDecodeError | AgiraphError) -> None:
+        """The disk, a lock or a file that is gone: nobody in this group gets through."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._ends.clear()
-        if not self._group:
+        if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())
         for job in self._group:
-            job.error = _explained(error, self.path)
+            job.error = error if isinstance(error, AgiraphError) else explained(error, self.path)
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
@@ -375,7 +336,7 @@ class SqliteStore:
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
-            if _is_surroundings(error):
+            if is_surroundings(error):
                 raise
             job.error = error
         fault(f"db:in:{job.verb.__name__}")

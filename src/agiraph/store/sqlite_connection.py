@@ -1,0 +1,78 @@
+"""Connections to a database file: plain ones, and the first, which checks and upgrades the file."""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from agiraph.domain.errors import StoreDamaged
+from agiraph.store import migrate
+from agiraph.store.sqlite_errors import damaged, explained, is_surroundings
+
+BUSY_SECONDS = 5.0
+PAGE_BYTES = 1024
+"""A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
+CHECKED_BYTES = 256 * 2**20
+"""Databases up to this size are checked whole when opened."""
+
+
+def connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """A connection; without `create`, a file that is not there stays away."""
+    return sqlite3.connect(
+        f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+
+
+def ready(path: Path) -> sqlite3.Connection:
+    """A connection to a database that is whole, at rest and of today's shape."""
+    with contextlib.ExitStack() as opening:
+        try:
+            connection = connect(path, create=True)
+            # Closed if anything fails: it would hold its locks against the next attempt.
+            opening.callback(connection.close)
+            _set_up(connection, path)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if not is_surroundings(error):  # what is there is not what its version says
+                raise damaged(path, str(error)) from error
+            raise explained(error, path) from error
+        opening.pop_all()
+        return connection
+
+
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute(f"pragma page_size = {PAGE_BYTES}")
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = full")
+    connection.execute("pragma foreign_keys = on")
+    connection.execute("pragma cache_size = -16000")
+    connection.execute("pragma wal_autocheckpoint = 4000")
+    _check(connection, path)
+    connection.execute("begin immediate")
+    current = connection.execute("pragma user_version").fetchone()[0]
+    if current > migrate.newest():
+        raise StoreDamaged(
+            f"{path} was written by a newer agiraph (schema {current}, this one "
+            f"knows {migrate.newest()}). Upgrade agiraph; nothing was changed."
+        )
+    migrate.upgrade(
+        connection.execute,
+        current=current,
+        words={"dialect": "sqlite", "serial": "integer", "bigint": "integer"},
+        record=lambda version: connection.execute(f"pragma user_version = {version}"),
+    )
+    connection.execute("commit")
+    connection.execute("pragma busy_timeout = 0")  # the loop must not wait for a lock
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size > CHECKED_BYTES:
+        return
+    [verdict] = connection.execute("pragma quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise damaged(path, verdict)

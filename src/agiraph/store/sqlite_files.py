@@ -1,0 +1,196 @@
+"""SqliteFiles: the database file, its journal and its shared memory, watched while they are open.
+
+A process keeps writing to a file after somebody removed it, and SQLite does not notice. So the
+files are compared, by device and inode, with what is at their paths; and what only this process can
+still read is copied to where a person finds it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import sqlite3
+import struct
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agiraph.domain.errors import HomeInUse, StoreGone, StoreUnavailable
+from agiraph.store.sqlite_errors import full
+
+log = logging.getLogger("agiraph.store")
+
+SUFFIXES = ("", "-wal", "-shm")
+_OWNER_BYTE = 1 << 62
+"""The byte of the database file that its one runtime locks; SQLite locks none beyond 2^31."""
+_Identity = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is not where it was when the database was opened."""
+
+    name: str
+    """The file that is gone; empty: only the folder that holds all of them was moved."""
+
+    @property
+    def is_folder_moved(self) -> bool:
+        return not self.name
+
+
+class SqliteFiles:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._real = Path(os.path.realpath(path))
+        self._identities: dict[str, _Identity] = {}
+        self._owner = -1
+        self._said = ""
+        self.lost: Loss | None = None
+        """Set when a commit went into a file that is gone: from then on nothing is accepted."""
+        self.saved: Path | None = None
+        """Where the rows were copied to after the file was lost."""
+        try:
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+            self._folder = os.open(self._real.parent, flags)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{path}: the folder of the database cannot be opened ({error.strerror}). "
+                "Make the folder, or set AGIRAPH_DATABASE_URL to another file."
+            ) from error
+
+    def own(self) -> None:
+        """Keep every other runtime off this file, whichever home it has, or raise `HomeInUse`."""
+        try:
+            fd = os.open(self._real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise full(self.path) from error
+            raise StoreUnavailable(f"{self.path}: {error.strerror}.") from error
+        try:
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _range(fcntl.F_WRLCK))
+        except (BlockingIOError, PermissionError) as error:
+            os.close(fd)
+            raise HomeInUse(
+                f"Another agiraph, with another home, already works on {str(self.path)!r}. "
+                "Stop it first, or set AGIRAPH_DATABASE_URL to another file."
+            ) from error
+        except OSError as error:  # a file system without such locks: the home's lock must do
+            log.info("%s cannot be locked: %s", self.path, error)
+        self._owner = fd
+
+    def remember(self) -> None:
+        """Take the files that are at the paths now for those that SQLite has open."""
+        found = {path: _identity(path) for path in (f"{self._real}{s}" for s in SUFFIXES)}
+        self._identities = {path: known for path, known in found.items() if known}
+
+    def disown(self) -> None:
+        """Let other runtimes in, with the file still open."""
+        if self._owner >= 0:
+            # Not by closing alone: a program being started holds a copy until its exec is done.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._owner, fcntl.F_OFD_SETLK, _range(fcntl.F_UNLCK))
+
+    def close(self) -> None:
+        """Let go of the files. SQLite must have closed them: closing ours drops its locks."""
+        self.disown()
+        if self._owner >= 0:
+            os.close(self._owner)
+        if self._folder >= 0:
+            os.close(self._folder)
+        self._owner = self._folder = -1
+
+    def is_in_place(self) -> bool:
+        """Whether the database file itself is where it was; a third of what `loss` costs."""
+        return _identity(str(self._real)) == self._identities.get(str(self._real))
+
+    def loss(self) -> Loss | None:
+        """What is no longer in place; None: all is well. Costs three `stat` calls."""
+        if self.lost is not None:
+            return self.lost
+        known = self._identities.items()
+        if all(_identity(path) == identity for path, identity in known):
+            if self._said:
+                log.warning("%s is in place again; work goes on", self.path)
+                self._said = ""
+            return None
+        # The same names through the folder's handle, which follows the folder wherever it goes.
+        for path, identity in known:
+            if _identity(os.path.basename(path), self._folder) != identity:  # noqa: PTH119
+                return Loss(path)
+        return Loss("")
+
+    def error(self, loss: Loss) -> StoreGone:
+        """The refusal of whatever should be written now; the first time it is logged too."""
+        if loss.is_folder_moved:
+            text = (
+                f"The folder {str(self.path.parent)!r} was moved to {str(self._place())!r} while "
+                "agiraph was running; nothing is written until that is undone. Move it back, and "
+                "work goes on by itself; or stop agiraph and start it with the new place."
+            )
+        else:
+            text = (
+                f"The file {loss.name!r} was removed or replaced while agiraph was running; "
+                f"nothing more is written. {self._rescue_text()}"
+            )
+        if text != self._said:
+            self._said = text
+            log.error("%s", text)
+        return StoreGone(text)
+
+    def _rescue_text(self) -> str:
+        if self.saved is None:
+            return (
+                "What it held could not be copied to another file yet: do not stop agiraph before "
+                "there is room on the disk, it tries again every few seconds."
+            )
+        return (
+            f"All that was acknowledged is in {str(self.saved)!r}: stop agiraph, move that file to "
+            f"{str(self.path)!r}, remove its -wal and -shm if they are there, and start agiraph."
+        )
+
+    def rescue(self, connection: sqlite3.Connection) -> None:
+        """Copy what the connection can still read to a new file, once. It has no transaction."""
+        if self.saved is not None:
+            return
+        for folder in (self._place(), Path(tempfile.gettempdir())):
+            try:
+                self.saved = self._copy(connection, folder)
+                return
+            except (OSError, sqlite3.Error) as error:
+                log.error("%s cannot be saved in %s: %s", self.path, folder, error)
+
+    def _copy(self, connection: sqlite3.Connection, folder: Path) -> Path:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        fd, name = tempfile.mkstemp(prefix=f"{self._real.name}.rescued-{at}-", dir=folder)
+        os.close(fd)
+        target = Path(name)
+        try:
+            with contextlib.closing(sqlite3.connect(target)) as copy:
+                copy.execute("pragma synchronous = full")
+                connection.backup(copy)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        return target
+
+    def _place(self) -> Path:
+        """The database's folder, wherever it is now; its old path if it was removed."""
+        with contextlib.suppress(OSError):
+            if os.fstat(self._folder).st_nlink > 0:
+                return Path(f"/proc/self/fd/{self._folder}").readlink()
+        return self._real.parent
+
+
+def _range(kind: int) -> bytes:
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, _OWNER_BYTE, 1, 0)
+
+
+def _identity(path: str, folder: int | None = None) -> _Identity | None:
+    try:
+        found = os.stat(path, dir_fd=folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
