@@ -90,7 +90,9 @@ class Shell:
         return Ended(process.returncode, out.decode(), err.decode())
 
     @asynccontextmanager
-    async def start(self, *arguments: str) -> AsyncGenerator[Process]:
+    async def start(
+        self, *arguments: str, errors: int = asyncio.subprocess.STDOUT
+    ) -> AsyncGenerator[Process]:
         """A command whose output is read while it runs; killed if it outlives the test."""
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
@@ -98,7 +100,7 @@ class Shell:
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=errors,
         )
         assert process.stdout is not None
         try:

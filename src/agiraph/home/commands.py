@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import shutil
 import signal
 import struct
 import sys
@@ -22,7 +23,7 @@ from typing import Any, Literal, cast
 
 import orjson
 
-from agiraph.domain.errors import Conflict, Refused
+from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
 from agiraph.home import supervisor
 
@@ -46,6 +47,8 @@ RESOLVE_MAX = 3.0
 """Seconds for finding out how a command ended; after half of them, what is alive is killed."""
 
 CHUNK = 64 * 1024
+LEAST_ROOM = 64 * 1024
+"""With less than this many bytes free, a command that did not begin found no room for its spool."""
 
 Ended = Literal["exited", "timed_out", "cancelled", "interrupted"]
 
@@ -101,6 +104,9 @@ async def run(
     if cancelled is not None:
         raise cancelled
     fault("fx:after:command")
+    if result is None and shutil.disk_usage(spool).free < LEAST_ROOM:
+        # Its supervisor found no room to write down that it begins, so it did not begin.
+        raise StoreFull(f"There is no room on the disk for the output of a command in {spool}.")
     return result or _interrupted(spool, why="The command could not be started.")
 
 

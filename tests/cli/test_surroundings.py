@@ -1,0 +1,169 @@
+"""`agiraph up` on a full disk, without its lock file, and without its database file."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.domain.work import NodeStatus
+from agiraph.testing import World, call, says
+from tests.cli.shell import Shell
+from tests.running import Up, up
+from tests.runtime.waiting import Gate, PatientClock
+from tests.store.test_gone import kept, rescued
+from tests.store.test_surroundings import fill, small_disk
+
+GOAL = {"goal": "Wait for me", "learns": False, "start": False}
+
+
+async def answered(running: Up, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async with running.http.request(method, f"{running.origin}/api{path}", json=body) as response:
+        return response.status, await response.json()
+
+
+# ---- a full disk --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new home", "a home with work in it"])
+async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bool) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=4096) as disk:
+        agiraph = Shell(disk / "home", {"AGIRAPH_PORT": "0"})
+        if not is_new:
+            assert (await agiraph("run", "Show it")).code == 0
+        ballast = fill(disk)
+        async with agiraph.start("up") as process:
+            await process.says("Not up yet, trying again by itself: No room left")
+            assert process.has_said("is up at") == 0
+            ballast.unlink()
+            await process.says("Sign in once")
+            assert len((agiraph.home / "token").read_text().strip()) > 30
+            process.signal(signal.SIGTERM)
+            assert (await process.ends()).code == 0
+
+
+async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
+        fill(disk)
+        async with Shell(disk / "home", {"AGIRAPH_PORT": "0"}).start("up") as process:
+            await process.says("Not up yet")
+            process.signal(signal.SIGTERM)
+            assert (await process.ends()).code == 0
+
+
+async def test_a_command_without_room_says_so_in_one_line(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
+        fill(disk)
+        ended = await Shell(disk / "home")("run", "Show it")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "No room left" in ended.err
+
+
+async def test_up_goes_on_when_its_log_finds_no_room(tmp_path: Path) -> None:
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0", "AGIRAPH_LOG": "debug"})
+    log = os.open("/dev/full", os.O_WRONLY)
+    async with agiraph.start("up", errors=log) as process:
+        os.close(log)
+        await process.says("Sign in once")
+        process.signal(signal.SIGTERM)
+        ended = await process.ends()
+    assert (ended.code, "Stopping" in ended.out) == (0, True)
+
+
+async def test_a_command_of_an_agent_that_finds_no_room_for_its_spool_waits(
+    tmp_path: Path,
+) -> None:
+    clock = PatientClock()
+    with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
+        url = f"sqlite:///{tmp_path / 'agiraph.db'}"
+        async with World(disk / "home", database_url=url, clock=clock) as world:
+            ada = world.script(
+                "ada",
+                says(call("bash", command="echo hello")),
+                says(call("bash", command="echo hello")),  # it is told that the first did not run
+                says(call("finish", summary="done")),
+            )
+            ada.gate = gate = Gate()
+            founded = await world.found("Run it")
+            await gate.reached()
+            ballast = fill(disk)
+            gate.set()
+            settled = asyncio.create_task(world.settle())
+            paused = asyncio.create_task(clock.paused.wait())
+            await asyncio.wait({settled, paused}, return_when=asyncio.FIRST_COMPLETED)
+            ballast.unlink()
+            clock.over.set()
+            await settled
+            [node] = await world.board(founded.team.id)
+            turns = await world.turns(node.id)
+            assert (node.status, paused.done()) == (NodeStatus.COMPLETED, True)
+            said = [turn.text for turn in turns if turn.role == "tool"]
+            assert "It did not run" in said[0]
+            assert said[1:] == ["[exit code 0]\nhello", "Published: no files."]
+
+
+# ---- the lock file ------------------------------------------------------------------------------
+
+
+async def test_a_second_up_is_refused_although_the_lock_file_was_removed(tmp_path: Path) -> None:
+    first = Shell(tmp_path / "home")
+    async with up(first) as running:
+        (first.home / "lock").unlink()
+        second = await Shell(first.home, {"AGIRAPH_PORT": "0"})("up")
+        assert (second.code, second.out) == (1, "")
+        assert "already works on" in second.err
+        await running.process.says("was removed or replaced while agiraph works on this home")
+        assert (first.home / "lock").read_text() == f"{running.process.process.pid}\n"
+        assert (await answered(running, "POST", "/teams", GOAL))[0] == 201
+
+
+async def test_two_homes_do_not_share_a_database_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    async with up(Shell(tmp_path / "one", {"AGIRAPH_DATABASE_URL": url})):
+        other = Shell(tmp_path / "two", {"AGIRAPH_DATABASE_URL": url, "AGIRAPH_PORT": "0"})
+        second = await other("up")
+    assert (second.code, second.out) == (1, "")
+    assert "Another agiraph, with another home, already works on" in second.err
+
+
+# ---- the database file --------------------------------------------------------------------------
+
+
+async def test_up_refuses_writes_when_its_database_was_removed_and_saves_what_it_held(
+    tmp_path: Path,
+) -> None:
+    agiraph = Shell(tmp_path / "home")
+    async with up(agiraph) as running:
+        made = await running.ask("POST", "/teams", GOAL)
+        (agiraph.home / "agiraph.db").unlink()
+        status, problem = await answered(running, "POST", "/teams", GOAL)
+        assert (status, problem["title"]) == (503, "The database file is gone")
+        [saved] = rescued(agiraph.home)
+        assert f"All that was acknowledged is in {str(saved)!r}" in problem["detail"]
+        assert (await answered(running, "GET", "/readyz"))[0] == 503
+        assert (await answered(running, "GET", "/healthz"))[0] == 200
+        await running.process.says("was removed or replaced while agiraph was running")
+        running.process.signal(signal.SIGTERM)
+        assert (await running.process.ends()).code == 0
+    kept(saved)
+    for name in ("agiraph.db-wal", "agiraph.db-shm"):
+        (agiraph.home / name).unlink(missing_ok=True)
+    saved.rename(agiraph.home / "agiraph.db")
+    async with up(agiraph) as running:
+        assert [team["id"] for team in await running.ask("GET", "/teams")] == [made["id"]]
+
+
+async def test_up_refuses_writes_while_its_home_is_moved_and_goes_on_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    agiraph, moved = Shell(tmp_path / "home"), tmp_path / "moved"
+    async with up(agiraph) as running:
+        agiraph.home.rename(moved)
+        status, problem = await answered(running, "POST", "/teams", GOAL)
+        assert (status, str(moved) in problem["detail"]) == (503, True)
+        assert (await answered(running, "GET", "/readyz"))[0] == 503
+        moved.rename(agiraph.home)
+        assert (await answered(running, "GET", "/readyz"))[0] == 200
+        assert (await answered(running, "POST", "/teams", GOAL))[0] == 201
