@@ -98,7 +98,7 @@ async def test_no_secret_is_in_a_backup(tmp_path: Path) -> None:
     environment = {"AGIRAPH_DATABASE_URL": f"sqlite:///{agiraph.home / 'agiraph.db'}"}
     second = await Shell(agiraph.home, environment)("backup", str(tmp_path / "c.tar.gz"))
     assert (ended.code, second.code) == (0, 0)
-    assert second.err == "Left out agiraph.toml: it holds a password\n"
+    assert second.err.endswith("Left out agiraph.toml: it holds a password\n")
     issued = next(value for value in pass_.values() if isinstance(value, str) and len(value) > 30)
     for name in ("b.tar.gz", "c.tar.gz"):
         with tarfile.open(tmp_path / name) as tar:

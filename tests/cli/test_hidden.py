@@ -1,10 +1,13 @@
 """No key in any event, thread, export, child environment or /proc that a tool can reach."""
 
 import base64
+import gzip
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
+from urllib.parse import quote
 
 from agiraph.testing import ModelServer, call, says
 
@@ -54,17 +57,76 @@ async def test_no_key_reaches_anything_that_is_written_or_started(tmp_path: Path
         key.encode().hex().encode(),
     ]
     where = [*(home.rglob("*")), *((tmp_path / "out").rglob("*"))]
-    holding = {
-        file.name
-        for file in where
-        if file.is_file() and any(needle in file.read_bytes() for needle in needles)
-    }
+    holding = {file.name for file in where if holds(file, needles)}
     # What the model itself put into a file is the model's; nothing of ours holds a key.
     assert holding == {"leak.txt", "output"}
+    assert not [file for file in (tmp_path / "out").rglob("*") if holds(file, needles)]
     outputs = [f.read_bytes() for f in home.rglob("output")]
     others = [v.encode() for n, v in CANARIES.items() if n != "OPENAI_API_KEY"]
     assert not any(needle in output for output in outputs for needle in others)
     assert all(output.count(key.encode()) == 1 for output in outputs)  # from leak.txt, nowhere else
+
+
+def holds(file: Path, needles: list[bytes]) -> bool:
+    return file.is_file() and any(needle in file.read_bytes() for needle in needles)
+
+
+KEY = "sk-canary=0123456789+abcdefghijklmnopqrstuvwxyz=ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PRINTS = r"""
+k=$(cat key.txt); echo "key: $k"; echo "$k" | base64; echo "user:$k" | base64 -w0; echo
+echo "$k" | basenc --base64url; printf %s "$k" | od -An -v -tx1 | tr -d ' \n' | fold -w 60; echo
+python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]))' "$k"
+echo "$k" > scratch.txt; touch "named $k"; gzip -k key.txt
+head -c 1500000 /dev/zero | tr '\0' x > large.bin; echo "$k" >> large.bin
+"""
+
+
+def unpacked(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar}  # type: ignore[union-attr]
+
+
+async def test_a_key_that_a_command_printed_is_in_no_backup_and_no_export(tmp_path: Path) -> None:
+    script = [
+        says(call("write_file", path="key.txt", content=KEY)),
+        says(call("bash", command=PRINTS)),
+        says(call("finish", summary="done")),
+    ]
+    home = tmp_path / "home"
+    async with ModelServer(script) as server:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "AGIRAPH_HOME": str(home),
+            "AGIRAPH_MODEL": "openai/test",
+            "OPENAI_BASE_URL": server.openai_url,
+            "OPENAI_API_KEY": KEY,
+        }
+        done = await _run(environment, "run", "Print it")
+    exported = await _run(environment, "export", _team(done), str(tmp_path / "out"))
+    saved = await _run(environment, "backup", str(tmp_path / "b.tar.gz"))
+    assert (done.returncode, exported.returncode, saved.returncode) == (0, 0, 0), saved.stderr
+    raw = KEY.encode()
+    needles = [
+        *(raw, quote(KEY, safe="").encode(), quote(KEY).encode(), raw.hex().encode()),
+        base64.b64encode(raw)[:-4],
+        base64.urlsafe_b64encode(raw)[:-4],
+        base64.b64encode(b"user:" + raw)[8:-4],
+    ]
+    output = b"".join(file.read_bytes() for file in home.rglob("output"))
+    flat = output.replace(b"\n", b"")
+    assert [needle for needle in needles if needle not in flat] == []  # it is all there to be found
+    members = unpacked(tmp_path / "b.tar.gz")
+    files = [f for f in (tmp_path / "out").rglob("*") if f.is_file()]
+    for name, data in [*members.items(), *((str(f), f.read_bytes()) for f in files)]:
+        flat = data.replace(b"\n", b"")
+        assert [needle for needle in needles if needle in flat] == [], name
+        assert KEY not in name
+    assert {name.rpartition("/")[2] for name in members} >= {"scratch.txt", "large.bin", "output"}
+    assert "Blotted out a key in home/spool/" in saved.stderr
+    assert "/scratch.txt" in saved.stderr
+    # Out of reach, and docs/operations.md says so: what was compressed.
+    [packed] = [data for name, data in members.items() if name.endswith("scratch/key.txt.gz")]
+    assert gzip.decompress(packed) == raw
 
 
 async def _run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,36 +1,52 @@
 """`agiraph backup` and `restore`: database and files together, while everything runs."""
 
 import asyncio
+import contextlib
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 import click
 
-from agiraph import config
+from agiraph import config, hidden
 from agiraph.app import open_store
-from agiraph.cli.session import clean, command, opened
+from agiraph.cli.session import clean, command, opened, remember_secrets
 from agiraph.config import Settings
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import Misconfigured, Refused, StoreFull
 from agiraph.domain.time import SystemClock
 from agiraph.hidden import environment
-from agiraph.home import archive
+from agiraph.home import archive, archive_reading, restoring
 from agiraph.home.archive import Manifest
+from agiraph.home.archive_reading import Archive
 from agiraph.home.layout import Home
 from agiraph.store import dump, migrate
+from agiraph.store.intake import LONGEST_LINE
+
+SHOWN_FILES = 20
+NO_KEYS = (
+    "No key is set in this environment, so none could be searched for in the files. If agents may "
+    "have written one to a file, run this with the environment of the server."
+)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @command
 async def backup(file: Path) -> None:
-    """Write everything into FILE, a .tar.gz: rows and files, no token and no keys.
+    """Write everything into FILE, a .tar.gz: rows and files, without the token.
 
-    Agents may go on working meanwhile.
+    Keys that are set in this environment are blotted out of it. Agents may go on working meanwhile.
     """
     settings = config.load(environment())
     if not settings.home.is_dir():
         raise Refused(f"There is no home {str(settings.home)!r}, so there is nothing to back up.")
+    if not hidden.known():
+        click.echo(NO_KEYS, err=True)
+    remember_secrets(settings.home, settings.database_url)
     target = file.expanduser().absolute()
     async with opened() as (_, store):
         with tempfile.TemporaryFile() as rows:
@@ -46,44 +62,155 @@ async def backup(file: Path) -> None:
             home = Home.open(settings.home)
             made = await asyncio.to_thread(archive.pack, target, home, rows, about)
     click.echo(f"Wrote {target}: {made.rows:,} rows and {len(made.files) - 1:,} files.")
-    for left_out in made.left_out[:20]:
-        click.echo(f"Left out {clean(left_out)}", err=True)
+    _tell("Left out", made.left_out)
+    _tell("Blotted out a key in", made.redacted)
+
+
+def _tell(what: str, names: list[str]) -> None:
+    for name in names[:SHOWN_FILES]:
+        click.echo(f"{what} {clean(name)}", err=True)
+    if len(names) > SHOWN_FILES:
+        click.echo(f"{what} {len(names) - SHOWN_FILES:,} more; see manifest.json in it.", err=True)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--with-settings",
+    is_flag=True,
+    help="Put agiraph.toml and agents/*.md of the backup in force, and show them. Without this "
+    "they are put aside: they decide which programs are run.",
+)
 @command
-async def restore(file: Path) -> None:
+async def restore(file: Path, with_settings: bool) -> None:
     """Put what is in FILE into an empty home and database, and go on from there.
 
-    Set AGIRAPH_HOME (and AGIRAPH_DATABASE_URL) to where it should go. Nothing is written over.
+    Set AGIRAPH_HOME (and AGIRAPH_DATABASE_URL) to where it should go. Nothing is written over, and
+    what is refused leaves nothing behind. Restore only what you trust: work that was under way goes
+    on, with the commands it was about to run.
     """
     settings = config.load(environment())
-    with archive.opened(file) as (tar, manifest):
-        if manifest.schema != migrate.newest():
+    with archive_reading.opened(file, room=_room(settings.home)) as found:
+        if found.manifest.schema != migrate.newest():
             raise Refused(
-                f"The backup was made by {manifest.made_by} (schema {manifest.schema}); this one "
-                f"has schema {migrate.newest()}. Restore it with that version, then upgrade."
+                f"The backup was made by {found.manifest.made_by[:60]!r} (schema "
+                f"{found.manifest.schema}); this one has schema {migrate.newest()}. Restore it "
+                "with that version, then upgrade."
             )
-        home = Home.open(settings.home)
-        with home.lock():
-            _refuse_full(settings, home)
-            store = await open_store(settings.database_url, SystemClock())
-            try:
-                if not await store.read(dump.is_empty):
-                    raise Refused("The database holds teams already; nothing was changed.")
-                files = await asyncio.to_thread(archive.unpack, tar, home)
-                # Rows last, all or none: without them a home holds nothing that counts.
-                count = await store.write(dump.load, archive.rows(tar))
-            finally:
-                await store.close()
-    click.echo(f"Restored {count:,} rows and {files:,} files into {settings.home}.")
+        restorer = Restorer(settings, found, with_settings=with_settings)
+        with restoring.prepared(settings.home) as home:
+            files = await restorer.restore(home)
+        click.echo(f"Restored {found.manifest.rows:,} rows and {files:,} files to {settings.home}.")
+        _tell_settings(settings.home, found, with_settings=with_settings)
     click.echo("Start it with: agiraph up")
 
 
-def _refuse_full(settings: Settings, home: Home) -> None:
-    if not archive.is_empty(home):
-        raise Refused(
-            f"{str(settings.home)!r} is not empty; nothing was changed. Set AGIRAPH_HOME to a new "
-            "folder."
-        )
+def _room(home: Path) -> int:
+    """The bytes that are free where the home is, or will be."""
+    nearest = next(p for p in (home, *home.absolute().parents) if p.exists())
+    return shutil.disk_usage(nearest).free
+
+
+class Restorer:
+    """One restore: everything is built beside and put in place together."""
+
+    def __init__(self, settings: Settings, found: Archive, *, with_settings: bool) -> None:
+        self._settings = settings
+        self._archive = found
+        self._with_settings = with_settings
+
+    async def restore(self, home: Home) -> int:
+        """Fill the locked, empty home and its database; how many files there were."""
+        with ExitStack() as stages:
+            staged = stages.enter_context(restoring.stage(home.path))
+            files = await asyncio.to_thread(
+                restoring.unpack, self._archive, staged, with_settings=self._with_settings
+            )
+            if self._with_settings:
+                self._check_settings(staged)
+            url = self._settings.database_url
+            if url.startswith("sqlite:///"):
+                await self._into_file(Path(url.removeprefix("sqlite:///")), staged, home, stages)
+            else:
+                with restoring.in_place(staged, home.path):
+                    await self._into_server(url)  # last, in one transaction
+        with contextlib.suppress(StoreFull):  # then it is made at the first start
+            home.token()
+        return files
+
+    def _check_settings(self, staged: Path) -> None:
+        try:
+            config.load({**environment(), "AGIRAPH_HOME": str(staged)})
+        except Misconfigured as error:
+            said = str(error).replace(str(staged), "the backup")
+            raise Refused(
+                f"{said} Nothing was changed; restore without --with-settings."
+            ) from error
+
+    async def _into_file(self, target: Path, staged: Path, home: Home, stages: ExitStack) -> None:
+        if target.exists():
+            await self._refuse_teams(f"sqlite:///{target}")
+        near = stages.enter_context(restoring.stage(target.parent))
+        await self._load(f"sqlite:///{near / target.name}")
+        with restoring.in_place(staged, home.path):
+            restoring.put_database(near / target.name, target)
+
+    async def _into_server(self, url: str) -> None:
+        import psycopg  # loaded only where it is used
+
+        await self._refuse_teams(url)
+        try:
+            await self._load(url)
+        except psycopg.Error as error:
+            said = str(error).partition("\n")[0]
+            raise Refused(
+                f"The database does not take the rows of the backup ({said}). Nothing was changed."
+            ) from error
+
+    async def _refuse_teams(self, url: str) -> None:
+        store = await open_store(url, SystemClock())
+        try:
+            if not await store.read(dump.is_empty):
+                raise Refused("The database holds teams already; nothing was changed.")
+        finally:
+            await store.close()
+
+    async def _load(self, url: str) -> None:
+        store = await open_store(url, SystemClock())
+        try:
+            with self._archive.rows as rows:
+                await store.write(dump.load, _Lines(rows), expected=self._archive.manifest.rows)
+        finally:
+            await store.close()
+
+
+class _Lines:
+    """The lines of a file from its beginning, as often as wanted: a write may be retried."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while line := self._file.readline(LONGEST_LINE + 1):
+            yield line
+
+
+def _tell_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
+    own = [name for name in found.files if archive.stays(name)]
+    _tell("Not taken from the backup:", own)
+    names = sorted(name for name in found.files if restoring.is_setting(name))
+    if not names:
+        return
+    if not with_settings:
+        click.echo(f"Not in force, but put aside in {home / restoring.ASIDE}:")
+        for name in names[:SHOWN_FILES]:
+            click.echo(f"  {clean(name)}")
+        click.echo("They decide which programs are run: read them, and move what you trust.")
+        return
+    click.echo("In force, from the backup:")
+    for name in names:
+        click.echo(f"  {clean(name)}:")
+        with found.file(name) as file:
+            for line in _Lines(file):
+                click.echo(f"    {clean(line.decode(errors='replace').rstrip())}")

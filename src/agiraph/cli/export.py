@@ -8,9 +8,10 @@ from typing import Any
 import click
 import orjson
 
-from agiraph.cli.session import command, opened
+from agiraph.cli.session import command, opened, remember_secrets
 from agiraph.domain.errors import Refused
 from agiraph.domain.people import Team
+from agiraph.hidden import Redactor, redact
 from agiraph.store import events, messages, nodes, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -21,9 +22,19 @@ BATCH = 1000
 
 def _lines(path: Path, things: Iterable[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    redactor = Redactor()
     with path.open("ab") as file:
         for thing in things:
-            file.write(orjson.dumps(thing, default=str) + b"\n")
+            file.write(redactor.feed(orjson.dumps(thing, default=str) + b"\n"))
+        file.write(redactor.finish())
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file, its mode included, without the keys that are known here."""
+    with Path(source).open("rb") as file, Path(target).open("xb") as copy:
+        for piece in Redactor().stream(file):
+            copy.write(piece)
+    shutil.copymode(source, target)
 
 
 def _conversation(tx: Tx, team: Team) -> list[dict[str, Any]]:
@@ -64,16 +75,25 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
                 _lines(path, turns)
                 seq = turns[-1].seq
     alarms = await store.read(triggers.of_team, team.id)
-    (target / "triggers.json").write_bytes(orjson.dumps(alarms, option=orjson.OPT_INDENT_2))
+    redactor = Redactor()
+    written = redactor.feed(orjson.dumps(alarms, option=orjson.OPT_INDENT_2)) + redactor.finish()
+    (target / "triggers.json").write_bytes(written)
     folder = home / "teams" / team.id
     if folder.is_dir():
-        shutil.copytree(folder, target / "home", symlinks=True, ignore=_not_for_copying)
+        shutil.copytree(
+            folder, target / "home", symlinks=True, ignore=_not_for_copying, copy_function=_copy
+        )
 
 
 def _not_for_copying(folder: str, names: list[str]) -> list[str]:
-    """Pipes and sockets, which a command may have left: reading one would wait for ever."""
+    """Pipes and sockets, which a command may have left: reading one would wait for ever. And what
+    has a key in its name."""
     paths = [Path(folder) / name for name in names]
-    return [p.name for p in paths if not (p.is_symlink() or p.is_file() or p.is_dir())]
+    return [
+        p.name
+        for p in paths
+        if redact(p.name) != p.name or not (p.is_symlink() or p.is_file() or p.is_dir())
+    ]
 
 
 @click.command()
@@ -81,8 +101,12 @@ def _not_for_copying(folder: str, names: list[str]) -> list[str]:
 @click.argument("folder", type=click.Path(path_type=Path))
 @command
 async def export(team: str, folder: Path) -> None:
-    """Write everything of TEAM (its id or name) into FOLDER, as files people can read."""
+    """Write everything of TEAM (its id or name) into FOLDER, as files people can read.
+
+    Keys that are set in this environment are blotted out of it.
+    """
     async with opened() as (settings, store):
+        remember_secrets(settings.home, settings.database_url)
         found = await store.read(rows.find, team)
         try:
             await write_export(store, settings.home, found, folder)

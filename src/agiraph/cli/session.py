@@ -6,7 +6,9 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import orjson
 import uvloop
@@ -24,8 +26,9 @@ from agiraph.domain.errors import (
     Unreachable,
 )
 from agiraph.domain.time import SystemClock
-from agiraph.hidden import environment
-from agiraph.home.layout import Home, HomeLock
+from agiraph.hidden import environment, keep
+from agiraph.home.layout import Home, known_token
+from agiraph.home.lock import HomeLock
 from agiraph.place import Place
 
 if TYPE_CHECKING:  # most commands ask a server, and need no more than that
@@ -145,6 +148,12 @@ async def _is_there(client: Client) -> bool:
     except (Unreachable, Declined):
         pass
     return False
+
+
+def remember_secrets(home: Path, database_url: str) -> None:
+    """Recognize the home's token and the database's password, besides the environment's keys."""
+    password = urlsplit(database_url).password if "://" in database_url else None
+    keep({"token": known_token(home), "the database's password": password or ""})
 
 
 def is_missing(error: Refused) -> bool:

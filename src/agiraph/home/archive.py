@@ -1,25 +1,24 @@
 """Archive: a home's files and the rows that belong to them in one file, with a hash of each.
 
 No token, no lock and no database file is in it: rows come as lines, and whoever unpacks it gets a
-token of their own.
+token of their own. Secrets that this process knows are blotted out of everything.
 """
 
-import contextlib
+import errno
 import hashlib
 import io
 import os
 import re
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Generator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
 import orjson
 
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.errors import NotFound, Refused, StoreFull
+from agiraph.hidden import Redactor, redact
 from agiraph.home.layout import Home
 
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
@@ -42,6 +41,9 @@ class Manifest:
     files: dict[str, str] = field(default_factory=dict[str, str])
     """The SHA-256 of every member but this one."""
     left_out: list[str] = field(default_factory=list[str])
+    redacted: list[str] = field(default_factory=list[str])
+    """Members in which a secret was blotted out. A published file among them no longer has the
+    hash that its node's manifest gives."""
 
 
 def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
@@ -62,132 +64,70 @@ def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
             os.link(partial, target)
         except FileExistsError as error:
             raise Refused(f"{str(target)!r} is there already; name another file.") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(f"No room left for {str(target)!r}; nothing was written.") from error
+        raise
     finally:
         partial.unlink()
     return manifest
 
 
+@dataclass(slots=True)
+class _Filling:
+    """A tar file in the making, and what its manifest will say of it."""
+
+    tar: tarfile.TarFile
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: list[str] = field(default_factory=list[str])
+    redacted: list[str] = field(default_factory=list[str])
+
+    def add(self, name: str, source: IO[bytes], *, mode: int) -> None:
+        """Somebody may be writing to it: what is hashed is what is kept, from a copy of our own."""
+        digest, redactor = hashlib.sha256(), Redactor()
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
+            for piece in redactor.stream(source):
+                digest.update(piece)
+                copy.write(piece)
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = copy.tell(), mode
+            copy.seek(0)
+            self.tar.addfile(info, copy)
+        self.files[name] = digest.hexdigest()
+        if redactor.count:
+            self.redacted.append(name)
+
+
 def _fill(tar: tarfile.TarFile, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
-    files, left_out = {ROWS: _add(tar, ROWS, rows, mode=0o600)}, list[str]()
+    filling = _Filling(tar)
+    filling.add(ROWS, rows, mode=0o600)
     for entry in home.folder.walk(limit=MOST_FILES):
-        if _stays(entry.name):
-            continue
-        if entry.kind != "file":
-            left_out.append(f"{entry.name}: {entry.kind}")
-            continue
-        try:
-            with home.folder.open_file(entry.name) as file:
-                if entry.name == home.config_path.name and _PASSWORD.search(file.read()):
-                    left_out.append(f"{entry.name}: it holds a password")
-                    continue
-                file.seek(0)
-                mode = os.fstat(file.fileno()).st_mode & 0o777
-                name = FILES + entry.name
-                files[name] = _add(tar, name, file, mode=mode)
-        except (NotFound, Refused):
-            left_out.append(f"{entry.name}: it was gone before it could be read")
-    manifest = replace(about, files=files, left_out=left_out)
-    _add(tar, MANIFEST, io.BytesIO(orjson.dumps(asdict(manifest))), mode=0o600)
+        if not stays(entry.name):
+            _add_file(filling, home, entry.name)
+    manifest = replace(
+        about, files=filling.files, left_out=filling.left_out, redacted=filling.redacted
+    )
+    filling.add(MANIFEST, io.BytesIO(orjson.dumps(asdict(manifest))), mode=0o600)
     return manifest
 
 
-def _stays(name: str) -> bool:
+def _add_file(filling: _Filling, home: Home, name: str) -> None:
+    if redact(name) != name:
+        filling.left_out.append(f"{redact(name)}: its name holds a secret")
+        return
+    try:
+        with home.folder.open_file(name) as file:
+            if name == home.config_path.name and _PASSWORD.search(file.read()):
+                filling.left_out.append(f"{name}: it holds a password")
+                return
+            file.seek(0)
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+            filling.add(FILES + name, file, mode=mode)
+    except (NotFound, Refused):
+        filling.left_out.append(f"{name}: it was gone before it could be read")
+
+
+def stays(name: str) -> bool:
+    """Whether a file of a home belongs to that home alone: never in a backup, never out of one."""
     top = name.partition("/")[0]
     return top in LEFT_OUT or top.startswith(LEFT_OUT[-1])
-
-
-def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], *, mode: int) -> str:
-    """Somebody may be writing to it: what is hashed is what is kept, from a copy of our own."""
-    digest = hashlib.sha256()
-    with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
-        while piece := source.read(CHUNK):
-            digest.update(piece)
-            copy.write(piece)
-        info = tarfile.TarInfo(name)
-        info.size, info.mode = copy.tell(), mode
-        copy.seek(0)
-        tar.addfile(info, copy)
-    return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def opened(path: Path) -> Generator[tuple[tarfile.TarFile, Manifest]]:
-    """An archive that is what its manifest says, to the last byte; refused otherwise."""
-    with contextlib.ExitStack() as files:
-        try:
-            tar = files.enter_context(tarfile.open(path, "r:gz"))
-            manifest = _verified(tar, path)
-        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-            raise _not_a_backup(path, str(error)) from error
-        yield tar, manifest
-
-
-def _verified(tar: tarfile.TarFile, path: Path) -> Manifest:
-    found: dict[str, str] = {}
-    manifest: Manifest | None = None
-    for member in tar:
-        file = tar.extractfile(member) if member.isreg() else None
-        if file is None or member.name in found:
-            raise _not_a_backup(path, f"{member.name!r} is no plain file, or there twice")
-        if member.name == MANIFEST:
-            manifest = _manifest(file.read(), path)
-        else:
-            found[member.name] = _digest(file)
-    if manifest is None:
-        raise _not_a_backup(path, "it has no manifest, so it was not finished")
-    if wrong := sorted(
-        name for name in {*found, *manifest.files} if found.get(name) != manifest.files.get(name)
-    ):
-        raise _not_a_backup(path, f"{wrong[0]!r} is not as it was written down")
-    return manifest
-
-
-def _digest(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := file.read(CHUNK):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def _manifest(data: bytes, path: Path) -> Manifest:
-    try:
-        manifest = Manifest(**orjson.loads(data))
-    except (ValueError, TypeError) as error:
-        raise _not_a_backup(path, "its manifest cannot be read") from error
-    if manifest.form != FORM:
-        raise _not_a_backup(path, f"it has form {manifest.form}, this agiraph knows {FORM}")
-    return manifest
-
-
-def _not_a_backup(path: Path, why: str) -> Refused:
-    return Refused(f"{str(path)!r} is damaged or no backup: {why}. Nothing was changed.")
-
-
-def rows(tar: tarfile.TarFile) -> IO[bytes]:
-    file = tar.extractfile(ROWS)
-    assert file is not None
-    return file
-
-
-def unpack(tar: tarfile.TarFile, home: Home) -> int:
-    """Put the files into a home; how many there were."""
-    count = 0
-    for member in tar:
-        if not member.name.startswith(FILES):
-            continue
-        file = tar.extractfile(member)
-        assert file is not None
-        name = member.name.removeprefix(FILES)
-        with home.folder.create_file(name, mode=member.mode & 0o777) as copy:
-            while piece := file.read(CHUNK):
-                copy.write(piece)
-            copy.flush()
-            os.fsync(copy.fileno())
-        count += 1
-    return count
-
-
-def is_empty(home: Home) -> bool:
-    """Whether nothing would be in the way: settings and a token may be there."""
-    taken = {entry.name for entry in home.folder.list()}
-    return not (taken - {"token", "lock", "agiraph.toml"})

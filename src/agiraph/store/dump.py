@@ -10,6 +10,7 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.store import deliveries, nodes, passages
+from agiraph.store.intake import Intake, shape
 from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {
@@ -27,24 +28,13 @@ _ABOVE = ("parent_id", "payer_id")
 """A node may refer to one with a later id, made by a machine whose clock is ahead."""
 
 
-def columns(tx: Tx, table: str) -> list[str]:
-    if tx.dialect == "sqlite":
-        return [str(row[1]) for row in tx.all(f"pragma table_info({table})")]
-    rows = tx.all(
-        "select column_name from information_schema.columns where table_name = :name"
-        " and table_schema = current_schema() order by ordinal_position",
-        name=table,
-    )
-    return [str(row[0]) for row in rows]
-
-
 def write(tx: Tx, out: BinaryIO) -> int:
     """All rows as they are at this moment; how many there are."""
     if tx.dialect == "postgres":
         tx.run("set transaction isolation level repeatable read")
     count = 0
     for table, key in TABLES.items():
-        names = columns(tx, table)
+        names = list(shape(tx, table))
         out.write(orjson.dumps({"table": table, "columns": names}) + b"\n")
         for row in _rows(tx, table, names, key):
             out.write(orjson.dumps(list(row)) + b"\n")
@@ -69,40 +59,28 @@ def is_empty(tx: Tx) -> bool:
     return tx.one("select 1 from teams limit 1") is None
 
 
-def load(tx: Tx, lines: Iterable[bytes]) -> int:
-    """Put the rows of a dump into an empty database; how many there were."""
+def load(tx: Tx, lines: Iterable[bytes], *, expected: int | None = None) -> int:
+    """Put the rows of a dump into an empty database; how many there were.
+
+    `Refused` names the line, table and column that cannot be taken; nothing is kept then.
+    """
     if not is_empty(tx):
         raise Refused("The database holds teams already; a backup goes into an empty one.")
-    count, insert, names = 0, "", list[str]()
+    intake = Intake(tx, TABLES)
     above: list[dict[str, Any]] = []
-    for line in lines:
-        value: Any = orjson.loads(line)
-        if line.startswith(b"{"):
-            insert, names = _insert(tx, value["table"], value["columns"])
-            continue
-        row: dict[str, Any] = dict(zip(names, value, strict=True))
-        if insert.startswith("insert into nodes ") and any(row[name] for name in _ABOVE):
+    for row in intake.rows(lines):
+        if intake.table == "nodes" and any(row[name] for name in _ABOVE):
             above.append({"id": row["id"], **{name: row[name] for name in _ABOVE}})
             row |= dict.fromkeys(_ABOVE)
-        tx.run(insert, **row)
-        count += 1
+        intake.insert(row)
     for row in above:
-        tx.run(
-            "update nodes set parent_id = :parent_id, payer_id = :payer_id where id = :id", **row
+        intake.put(
+            "update nodes set parent_id = :parent_id, payer_id = :payer_id where id = :id", row
         )
+    if expected not in (None, intake.count):
+        raise intake.refusal(f"there are {intake.count:,} rows; the manifest says {expected:,}")
     _begin_anew(tx)
-    return count
-
-
-def _insert(tx: Tx, table: str, names: list[str]) -> tuple[str, list[str]]:
-    if table not in TABLES or unknown(tx, table, names):
-        raise Refused(f"The backup has rows for {table!r} that this agiraph does not know.")
-    marks = ", ".join(f":{name}" for name in names)
-    return f"insert into {table} ({', '.join(names)}) values ({marks})", names
-
-
-def unknown(tx: Tx, table: str, names: list[str]) -> set[str]:
-    return set(names) - set(columns(tx, table))
+    return intake.count
 
 
 def _begin_anew(tx: Tx) -> None:

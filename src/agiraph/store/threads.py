@@ -26,7 +26,11 @@ _PAGE = (
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
     " from threads t where id = :id {for_update}"
 )
-_COLUMNS = "place, node_id, role, text, at, ref, calls, attachments, extra, model, usage"
+TURN_COLUMNS = (
+    "place", "node_id", "role", "text", "at", "ref", "calls", "attachments", "extra", "model",
+    "usage",
+)  # fmt: skip
+_COLUMNS = ", ".join(TURN_COLUMNS)
 _LAST = (
     f"select {_COLUMNS} from turns where place = (select max(u.place) from threads t"
     " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
@@ -159,10 +163,11 @@ def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000
         end=base + _MOST,
         limit=limit,
     )
-    return [_turn(thread_id, row) for row in rows]
+    return [read_turn(thread_id, row) for row in rows]
 
 
-def _turn(thread_id: ThreadId, row: Row) -> Turn:
+def read_turn(thread_id: ThreadId, row: Row) -> Turn:
+    """A turn from the values of its columns; `StoreDamaged` if they make none."""
     place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
     try:
         return Turn(
@@ -188,7 +193,7 @@ def _turn(thread_id: ThreadId, row: Row) -> Turn:
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
     """The newest turn, as far as is committed; nobody is kept from writing the next."""
     row = tx.one(_LAST, id=thread_id)
-    return None if row is None else _turn(thread_id, row)
+    return None if row is None else read_turn(thread_id, row)
 
 
 class Spoken(NamedTuple):

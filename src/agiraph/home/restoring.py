@@ -1,0 +1,142 @@
+"""Restoring: the files of a backup, unpacked beside and put in place together, or not at all."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import orjson
+
+from agiraph.domain.errors import Refused
+from agiraph.home.archive import CHUNK, stays
+from agiraph.home.archive_reading import Archive
+from agiraph.home.beneath import Folder
+from agiraph.home.layout import Home
+from agiraph.home.openers import PARTIAL
+
+ASIDE = "restored-settings"
+"""The folder of a home for settings that came with a backup and are not in force."""
+_PREFIX = f"{PARTIAL}restore-"
+_HARMLESS = {"token", "lock", "agiraph.toml"}
+_LONGEST_START = 64 * 1024
+
+
+def is_setting(name: str) -> bool:
+    """Whether a file of a home decides what is run: programs, prompts, tools, models."""
+    return name == "agiraph.toml" or name.startswith("agents/")
+
+
+@contextlib.contextmanager
+def prepared(path: Path) -> Generator[Home]:
+    """An empty home, locked. Whatever was made for it is removed if restoring fails."""
+    path = path.expanduser().absolute()
+    missing = [place for place in (path, *path.parents) if not os.path.lexists(place)]
+    home = Home.open(path)
+    had_lock = (path / "lock").exists()
+    try:
+        with home.lock():
+            _refuse_full(home)
+            for left in path.glob(f"{_PREFIX}*"):  # by a restore that was killed
+                shutil.rmtree(left)
+            yield home
+    except BaseException:
+        if not had_lock:
+            (path / "lock").unlink(missing_ok=True)
+        for place in missing:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        raise
+    finally:
+        home.folder.close()
+
+
+def _refuse_full(home: Home) -> None:
+    taken = {entry.name for entry in home.folder.list()} - _HARMLESS
+    if taken:
+        raise Refused(
+            f"{str(home.path)!r} is not empty; nothing was changed. Set AGIRAPH_HOME to a new "
+            "folder."
+        )
+
+
+@contextlib.contextmanager
+def stage(near: Path) -> Generator[Path]:
+    """A folder on the same disk for what is not in place yet; removed at the end."""
+    near.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=near))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def unpack(archive: Archive, staged: Path, *, with_settings: bool) -> int:
+    """Write the files of the archive below the staged folder; how many there were."""
+    count = 0
+    with Folder.open(staged) as folder:
+        for name, member in archive.files.items():
+            if stays(name):
+                continue
+            place = f"{ASIDE}/{name}" if is_setting(name) and not with_settings else name
+            mode = 0o700 if member.mode & 0o100 else 0o600
+            with archive.file(name) as source, folder.create_file(place, mode=mode) as copy:
+                _copy(name, source, copy)
+            count += 1
+    return count
+
+
+def _copy(name: str, source: IO[bytes], copy: IO[bytes]) -> None:
+    if name.startswith("spool/") and name.endswith("/started.json"):
+        copy.write(_without_processes(name, source.read(_LONGEST_START)))
+    while piece := source.read(CHUNK):
+        copy.write(piece)
+    copy.flush()
+    os.fsync(copy.fileno())
+
+
+def _without_processes(name: str, data: bytes) -> bytes:
+    """The record of a command's start, such that it names no process of this machine: what was
+    running when the backup was made is not ours, and may still run in the home it was made of."""
+    try:
+        started = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        started = None
+    if not isinstance(started, dict):
+        raise Refused(f"{name!r} in the backup cannot be read; nothing was changed.")
+    return orjson.dumps({**cast(dict[str, Any], started), "boot": "restored"})
+
+
+@contextlib.contextmanager
+def in_place(staged: Path, home: Path) -> Generator[None]:
+    """Move everything staged into the home; back again if what is done within fails."""
+    moved: list[Path] = []
+    try:
+        for entry in sorted(staged.iterdir()):
+            target = home / entry.name
+            if os.path.lexists(target):
+                raise Refused(f"{str(target)!r} is there already; nothing was changed.")
+            entry.rename(target)
+            moved.append(target)
+        _sync(home)
+        yield
+    except BaseException:
+        for target in moved:
+            target.rename(staged / target.name)
+        raise
+
+
+def put_database(staged: Path, target: Path) -> None:
+    """Move a closed database file to its place, durably."""
+    staged.replace(target)
+    _sync(target.parent)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,380 @@
+"""`agiraph restore` of archives that anybody may have made: all or nothing, and nothing planted."""
+
+import gzip
+import random
+import sys
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from agiraph import cli
+from agiraph.app import open_store
+from agiraph.domain.errors import Refused
+from agiraph.domain.time import SystemClock
+from agiraph.store import dump
+from tests.cli.archives import MANIFEST, ROWS, Change, Parts
+from tests.cli.shell import Ended, Shell
+
+PLANTED = '[commands.backdoor]\ncommand = "touch /tmp/planted"\n'
+Restore = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import asyncio
+
+    folder = tmp_path_factory.mktemp("saved")
+    agiraph = Shell(folder / "home")
+    assert asyncio.run(agiraph("run", "Show it")).code == 0
+    (agiraph.home / "agiraph.toml").write_text(PLANTED)
+    (agiraph.home / "agents").mkdir()
+    (agiraph.home / "agents" / "spy.md").write_text("---\nname: spy\ndescription: x\n---\nSpy.")
+    ended = asyncio.run(agiraph("backup", str(folder / "b.tar.gz")))
+    assert ended.code == 0, ended.err
+    return folder / "b.tar.gz"
+
+
+@pytest.fixture
+def restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Restore:
+    """The command in this process, into the home `tmp_path/new/home`."""
+    monkeypatch.delenv("AGIRAPH_DATABASE_URL", raising=False)
+    monkeypatch.setenv("AGIRAPH_HOME", str(tmp_path / "new" / "home"))
+
+    def run(file: Path, *flags: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["agiraph", "restore", str(file), *flags])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        code = left.value.code
+        said = capsys.readouterr()
+        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
+
+    return run
+
+
+def is_refused(ended: Ended, tmp_path: Path, why: object = "") -> None:
+    assert (ended.code, ended.out) in ((1, ""), (2, "")), why
+    assert ended.err.startswith("agiraph: "), why
+    assert (ended.err.count("\n"), len(ended.err) < 1000) == (1, True), (why, ended.err)
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "new").exists(), why
+
+
+# ---- what must not come out of an archive -------------------------------------------------------
+
+
+def test_settings_are_put_aside_and_named(saved: Path, tmp_path: Path, restore: Restore) -> None:
+    ended, home = restore(saved), tmp_path / "new" / "home"
+    assert (ended.code, ended.err) == (0, "")
+    assert not (home / "agiraph.toml").exists()
+    assert not (home / "agents").exists()
+    aside = home / "restored-settings"
+    assert (aside / "agiraph.toml").read_text() == PLANTED
+    assert (aside / "agents" / "spy.md").exists()
+    assert f"Not in force, but put aside in {aside}:" in ended.out
+    assert "  agents/spy.md\n  agiraph.toml\n" in ended.out
+    assert sorted(p.name for p in home.iterdir() if p.name.startswith(".")) == []
+
+
+def test_settings_come_into_force_when_a_person_says_so_and_are_shown(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    ended, home = restore(saved, "--with-settings"), tmp_path / "new" / "home"
+    assert (ended.code, ended.err) == (0, "")
+    assert (home / "agiraph.toml").read_text() == PLANTED
+    assert (home / "agents" / "spy.md").exists()
+    assert 'command = "touch /tmp/planted"' in ended.out
+    assert not (home / "restored-settings").exists()
+
+
+def test_a_token_in_an_archive_is_not_taken(saved: Path, tmp_path: Path, restore: Restore) -> None:
+    parts = Parts.of(saved)
+    for name in ("home/token", "home/lock", "home/agiraph.db", "home/agiraph.db-wal"):
+        parts.set(name, b"planted-planted-planted-planted-")
+    ended, home = restore(parts.write(tmp_path / "x.tar.gz")), tmp_path / "new" / "home"
+    assert ended.code == 0
+    assert ended.err.splitlines() == [
+        f"Not taken from the backup: {name}"
+        for name in ("token", "lock", "agiraph.db", "agiraph.db-wal")
+    ]
+    token = home / "token"
+    assert (len(token.read_text().strip()) > 30, token.stat().st_mode & 0o777) == (True, 0o600)
+    assert b"planted" not in b"".join(p.read_bytes() for p in home.iterdir() if p.is_file())
+
+
+def test_a_home_keeps_its_own_token_and_settings(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    home = tmp_path / "new" / "home"
+    home.mkdir(parents=True)
+    (home / "token").write_text("my-own-token-my-own-token-my-own\n")
+    (home / "agiraph.toml").write_text('model = "demo"\n')
+    refused = restore(saved, "--with-settings")
+    assert (refused.code, "agiraph.toml' is there already" in refused.err) == (1, True)
+    assert sorted(p.name for p in home.iterdir()) == ["agiraph.toml", "token"]
+    assert restore(saved).code == 0
+    assert (home / "token").read_text() == "my-own-token-my-own-token-my-own\n"
+    assert (home / "agiraph.toml").read_text() == 'model = "demo"\n'
+
+
+def test_a_command_that_runs_elsewhere_is_not_taken_for_a_survivor(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    parts = Parts.of(saved)
+    [started, *_] = [name for name in parts.members if name.endswith("/started.json")]
+    assert restore(parts.write(tmp_path / "x.tar.gz")).code == 0
+    path = tmp_path / "new" / "home" / started.removeprefix("home/")
+    assert '"boot":"restored"' in path.read_text()
+    assert b'"boot":"restored"' not in parts.members[started]
+
+
+# ---- archives that were changed -----------------------------------------------------------------
+
+
+def test_a_byte_changed_or_missing_anywhere_changes_nothing(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    whole, plain = saved.read_bytes(), gzip.decompress(saved.read_bytes())
+    chance = random.Random(4711)
+    step = max(len(whole) // 60, 1)
+    spoilt = [whole[:n] for n in (0, 1, 9, 10, 11, *range(20, len(whole), 4 * step))]
+    spoilt += [whole[:-1], whole[:-4], whole[:-8], whole + b"x", whole + whole, whole[10:]]
+    for place in (*range(10), *range(10, len(whole), step), *range(len(whole) - 8, len(whole))):
+        changed = bytearray(whole)
+        changed[place] ^= chance.randint(1, 255)
+        spoilt.append(bytes(changed))
+    file = tmp_path / "x.tar.gz"
+    tried = 0
+    for number, data in enumerate(spoilt):
+        if unpacked(data) == plain:
+            continue  # the time of its making, say: what is in it is as it was
+        file.write_bytes(data)
+        is_refused(restore(file), tmp_path, number)
+        tried += 1
+    assert tried > 60
+
+
+def unpacked(data: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+
+
+def named(name: str) -> Change:
+    return lambda parts: parts.set(name, b"outside")
+
+
+def without(name: str) -> Change:
+    return lambda parts: parts.members.pop(name) and None
+
+
+def said(**fields: Any) -> Change:
+    return lambda parts: parts.set_manifest(**fields)
+
+
+def linked(name: str, type: bytes, target: str = "", size: int = 0) -> Change:
+    def change(parts: Parts) -> None:
+        parts.set(name, b"")
+        del parts.members[name]
+        parts.link(name, type, target, size)
+
+    return change
+
+
+def file_and_folder(parts: Parts) -> None:
+    parts.set("home/a", b"")
+    parts.set("home/a/b", b"")
+
+
+def flipped(parts: Parts) -> None:
+    parts.members[ROWS] += b"\n"
+
+
+def unlisted(parts: Parts) -> None:
+    parts.members["home/teams/extra"] = b"x"
+
+
+CHANGES: dict[str, Change] = {
+    "up": named("home/../../outside"),
+    "up at once": named("../outside"),
+    "absolute": named("/tmp/outside"),
+    "absolute in it": named("home//tmp/outside"),
+    "dots": named("home/./a"),
+    "no name": named("home/"),
+    "elsewhere": named("other/a"),
+    "long name": named("home/" + "x" * 300),
+    "deep": named("home/" + "x/" * 3000 + "x"),
+    "half written": named("home/teams/.agiraph-part-1"),
+    "a file and a folder": file_and_folder,
+    "over the rows": named("rows.jsonl/a"),
+    "symbolic link": linked("home/teams/link", tarfile.SYMTYPE, "/etc"),
+    "hard link": linked("home/teams/link", tarfile.LNKTYPE, "rows.jsonl"),
+    "hard link outside": linked("home/teams/link", tarfile.LNKTYPE, "/etc/hostname"),
+    "device": linked("home/teams/device", tarfile.CHRTYPE),
+    "block device": linked("home/teams/device", tarfile.BLKTYPE),
+    "pipe": linked("home/teams/pipe", tarfile.FIFOTYPE),
+    "folder": linked("home/teams/folder", tarfile.DIRTYPE),
+    "huge": linked("home/teams/huge", tarfile.REGTYPE, size=1 << 50),
+    "sparse": linked("home/teams/sparse", tarfile.GNUTYPE_SPARSE, size=1 << 40),
+    "huge header": linked("home/teams/x", tarfile.XHDTYPE, size=1 << 33),
+    "huge long name": linked("home/teams/x", tarfile.GNUTYPE_LONGNAME, size=1 << 33),
+    "negative": linked("home/teams/x", tarfile.REGTYPE, size=-512),
+    "unlisted": unlisted,
+    "without rows": without(ROWS),
+    "without manifest": without(MANIFEST),
+    "flipped": flipped,
+    "form": said(form=2),
+    "form is text": said(form="1"),
+    "schema": said(schema=9999),
+    "schema is text": said(schema="8"),
+    "schema is a list": said(schema=[8]),
+    "rows": said(rows=1),
+    "rows is null": said(rows=None),
+    "made by a list": said(made_by=["\n"]),
+    "files is a list": said(files=[]),
+    "files are numbers": said(files={ROWS: 1}),
+    "no hash": said(files={ROWS: "x"}),
+    "left out is text": said(left_out="x"),
+    "unknown field": said(more=1),
+    "manifest is a list": lambda p: p.members.update({MANIFEST: b"[]"}),
+    "manifest is no JSON": lambda p: p.members.update({MANIFEST: b"\xff{"}),
+    "manifest is deep": lambda p: p.members.update({MANIFEST: b"[" * 100_000}),
+    "rows are no JSON": lambda p: p.set(ROWS, b"\xff\n"),
+    "rows are deep": lambda p: p.set(ROWS, b"[" * 100_000),
+    "rows are empty": lambda p: p.set(ROWS, b""),
+    "rows end early": lambda p: p.set_rows(p.rows[:-1]),
+    "rows twice": lambda p: p.set_rows(p.rows * 2),
+    "rows without a table": lambda p: p.set_rows(p.rows[1:]),
+    "a table nobody knows": lambda p: p.set_rows([{"table": "x", "columns": []}, *p.rows]),
+    "a table that is left out": lambda p: p.set_rows([*p.rows, {"table": "passes", "columns": []}]),
+    "a bad start": lambda p: p.set("home/spool/x/started.json", b"nothing"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_archive_is_refused_in_one_line_and_leaves_nothing(
+    saved: Path, tmp_path: Path, restore: Restore, change: str
+) -> None:
+    parts = Parts.of(saved)
+    CHANGES[change](parts)
+    is_refused(restore(parts.write(tmp_path / "x.tar.gz")), tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {"x.tar.gz"}
+
+
+def test_what_would_fill_the_disk_is_refused_unread(
+    tmp_path: Path, restore: Restore, monkeypatch: pytest.MonkeyPatch, saved: Path
+) -> None:
+    from agiraph.cli import backup
+
+    monkeypatch.setattr(backup, "_room", lambda home: 10_000)
+    ended = restore(saved)
+    is_refused(ended, tmp_path)
+    assert "takes more than the 10,000 bytes that are free" in ended.err
+
+
+def test_a_refusal_leaves_an_existing_home_as_it_was(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    home = tmp_path / "new" / "home"
+    home.mkdir(parents=True)
+    (home / "token").write_text("mine")
+    parts = Parts.of(saved)
+    parts.set_rows(parts.rows[:-1])  # found only after the files were unpacked
+    assert restore(parts.write(tmp_path / "x.tar.gz")).code == 1
+    assert [p.name for p in home.iterdir()] == ["token"]
+
+
+# ---- rows that were changed ---------------------------------------------------------------------
+
+WRONG: tuple[Any, ...] = (None, True, [], {"a": 1}, "x\0y", 2**63, 1.5, "not of this", -1)
+
+
+async def test_no_value_of_a_wrong_kind_is_taken(saved: Path, tmp_path: Path) -> None:
+    """Every column of every table with rows, with everything that does not belong there."""
+    parts = Parts.of(saved)
+    store = await open_store(f"sqlite:///{tmp_path / 'a.db'}", SystemClock())
+    tried = taken = 0
+    rows, names, table, seen = parts.rows, list[str](), "", set[str]()
+    for number, row in enumerate(rows):
+        if isinstance(row, dict):
+            names, table = row["columns"], row["table"]
+            continue
+        if table in seen:
+            continue
+        seen.add(table)
+        for column, name in enumerate(names):
+            for wrong in WRONG:
+                changed = [*row]
+                changed[column] = wrong
+                parts.set_rows([*rows[:number], changed, *rows[number + 1 :]])
+                tried += 1
+                if await takes(store, parts.members[ROWS], f"line {number + 1} ({table}"):
+                    taken += 1
+                    assert fits(row[column], wrong), (table, name, wrong)
+                    store = await reopened(store, tmp_path / f"{tried}.db")
+    await store.close()
+    assert (len(seen) > 6, tried > 500, taken < tried // 2) == (True, True, True)
+
+
+async def takes(store: Any, lines: bytes, where: str) -> bool:
+    said = ""
+    try:
+        await store.write(dump.load, lines.splitlines(keepends=True))
+    except Refused as refusal:
+        said = str(refusal)
+    if said:
+        assert said.endswith("Nothing was changed; use another backup.")
+        assert ("\n" in said, await store.read(dump.is_empty)) == (False, True)
+    return not said
+
+
+async def reopened(store: Any, path: Path) -> Any:
+    await store.close()
+    return await open_store(f"sqlite:///{path}", SystemClock())
+
+
+def fits(was: Any, wrong: Any) -> bool:
+    """Whether a value could stand where another stood: of one kind, or nothing at all."""
+    return wrong is None or was is None or isinstance(wrong, type(was)) or isinstance(was, float)
+
+
+def test_a_header_that_names_other_columns_is_refused(
+    saved: Path, tmp_path: Path, restore: Restore
+) -> None:
+    rows = Parts.of(saved).rows
+    headers = [number for number, row in enumerate(rows) if isinstance(row, dict)]
+    for number in headers[:8]:
+        known = rows[number]["columns"]
+        for columns in (known[:-1], [*known, "more"], [*known[:-1], 'a"; drop table teams'], "id"):
+            parts = Parts.of(saved)
+            changed = {**rows[number], "columns": columns}
+            parts.set_rows([*rows[:number], changed, *rows[number + 1 :]])
+            is_refused(restore(parts.write(tmp_path / "x.tar.gz")), tmp_path)
+
+
+async def test_into_postgresql_all_rows_go_or_none(
+    saved: Path, tmp_path: Path, postgres: Any
+) -> None:
+    url = postgres.fresh()
+    parts = Parts.of(saved)
+    rows = parts.rows
+    last = max(number for number, row in enumerate(rows) if isinstance(row, list))
+    rows[last] = rows[last][:-1]
+    parts.set_rows(rows)
+    bad = parts.write(tmp_path / "x.tar.gz")
+    agiraph = Shell(tmp_path / "new" / "home", {"AGIRAPH_DATABASE_URL": url})
+    is_refused(await agiraph("restore", str(bad)), tmp_path)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select count(*) from teams").fetchone() == (0,)
+    ended = await agiraph("restore", str(saved))
+    assert (ended.code, ended.err) == (0, "")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select count(*) from teams").fetchone() == (1,)
