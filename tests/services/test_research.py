@@ -221,6 +221,33 @@ async def test_research_as_part_of_work_reports_to_whoever_asked_for_it(
     assert answer.extra["tainted_by"] == "a web search"
 
 
+@pytest.mark.parametrize("ends", ["published", "failed"])
+async def test_research_started_at_work_and_not_waited_for_is_delivered_once(
+    world: World, bakery: Site, ends: str
+) -> None:
+    """The person gets one report and one summary, the agent that asked one message."""
+    ada = world.script(
+        "ada",
+        says(call("research_start", goal="How is bread baked?")),
+        says(call("ask_human", question="Which oven?")),
+        says(call("finish", summary="I know now.")),
+    )
+    world.script("rob", *(reads(bakery) if ends == "published" else [says("")] * 3))
+    team = await world.found("Bake")
+    await world.settle()
+    await world.restart()
+    [question] = await world.questions(team.team.id)
+    await world.answer(question, "The old one.")
+    await world.settle()
+    _, node = await world.board(team.team.id)
+    about = [m for m in await world.inbox() if m.node_id == node.id]
+    assert [m.kind for m in about] == ["report" if ends == "published" else "failure"]
+    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
+    assert len([m for m in said if m.node_id == node.id]) == 1
+    heard = [t.text for t in ada.requests[-1].turns if t.role == "user" and node.id in t.text]
+    assert len(heard) == 1
+
+
 def _id(asked: Request) -> str:
     found = re.search(r"node_\w+", asked.transcript.turns[-2].text)
     assert found is not None

@@ -196,10 +196,6 @@ def _is_waiting(tx: Tx, node: WorkNode) -> bool:
 
 def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
     """Every request ends in a delivery; nobody is told what they did themselves."""
-    if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
-        research.deliver(tx, node, text)
-        if node.creator_id == HUMAN:
-            return
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
     recipient: str = node.creator_id
