@@ -173,11 +173,21 @@ async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
 
     assert wrote == Ended(0, f"Wrote 'Paint [red] it' to {target}.\n")
     assert {p.name for p in target.iterdir()} == {
+        "agents.jsonl",
         "board.jsonl",
         "conversation.jsonl",
+        "costs.jsonl",
+        "drafts.jsonl",
         "events.jsonl",
+        "firings.jsonl",
         "home",
+        "insights.jsonl",
+        "knowledge_changes.jsonl",
+        "memories.jsonl",
+        "stages.jsonl",
+        "team.jsonl",
         "threads",
+        "threads.jsonl",
         "triggers.json",
     }
     copied = target / "home" / scratch.relative_to(agiraph.home / "teams" / asked)

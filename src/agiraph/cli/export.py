@@ -1,7 +1,7 @@
 """`agiraph export`: everything of a team as files people can read."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,24 @@ import orjson
 
 from agiraph.cli.session import command, opened, remember_secrets
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Team
+from agiraph.domain.people import Agent, Team
 from agiraph.hidden import Redactor, redact
-from agiraph.store import events, messages, nodes, threads, triggers
+from agiraph.store import events, team_rows, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
-from agiraph.store.tx import Tx
 
 BATCH = 1000
+FILES = {
+    "agents": "agents",
+    "nodes": "board",
+    "stages": "stages",
+    "threads": "threads",
+    "memories": "memories",
+    "insights": "insights",
+    "drafts": "drafts",
+    "knowledge_changes": "knowledge_changes",
+}
+"""Tables, and the file each is written to. Messages are written with names instead of ids."""
 
 
 def _lines(path: Path, things: Iterable[Any]) -> None:
@@ -37,22 +47,13 @@ def _copy(source: str, target: str) -> None:
     shutil.copymode(source, target)
 
 
-def _conversation(tx: Tx, team: Team) -> list[dict[str, Any]]:
-    """What was said in the team, with names instead of ids."""
-    names: dict[str, str] = {a.id: a.name for a in rows.members(tx, team.id)}
-    said = [m for a in rows.members(tx, team.id) for m in messages.conversation(tx, team.id, a.id)]
-    return [
-        {
-            "at": m.created_at,
-            "from": names.get(m.sender, m.sender),
-            "to": names.get(m.recipient, m.recipient),
-            "kind": m.kind,
-            "text": m.text,
-            "in_reply_to": m.in_reply_to,
-            "id": m.id,
-        }
-        for m in sorted(said, key=lambda m: m.id)
-    ]
+async def _rows(store: Store, team: Team, table: str) -> AsyncIterator[Any]:
+    """Every row of a team in one table, in pages: a long-lived team has many."""
+    after = ""
+    while page := await store.read(team_rows.page, table, team.id, after=after, limit=BATCH):
+        for row in page:
+            yield row
+        after = page[-1].id
 
 
 async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
@@ -60,20 +61,18 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise Refused(f"{target} is not an empty folder; name a new one.")
     target.mkdir(parents=True, exist_ok=True)
-    _lines(target / "conversation.jsonl", await store.read(_conversation, team))
-    _lines(target / "board.jsonl", await store.read(nodes.board, team.id, limit=1_000_000))
+    _lines(target / "team.jsonl", [team])
+    for table, name in FILES.items():
+        _lines(target / f"{name}.jsonl", [row async for row in _rows(store, team, table)])
+    _lines(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
+    _lines(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
+    await _write_conversation(store, team, target / "conversation.jsonl")
     seq = 0
     _lines(target / "events.jsonl", ())
     while batch := await store.read(events.after, team.id, seq, limit=BATCH):
         _lines(target / "events.jsonl", batch)
         seq = batch[-1].seq
-    for agent in await store.read(rows.members, team.id):
-        for thread in await store.read(threads.of_agent, agent.id):
-            path = target / "threads" / f"{thread.id}.jsonl"
-            seq = 0
-            while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
-                _lines(path, turns)
-                seq = turns[-1].seq
+    await _write_threads(store, team, target / "threads")
     alarms = await store.read(triggers.of_team, team.id)
     redactor = Redactor()
     written = redactor.feed(orjson.dumps(alarms, option=orjson.OPT_INDENT_2)) + redactor.finish()
@@ -83,6 +82,39 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
         shutil.copytree(
             folder, target / "home", symlinks=True, ignore=_not_for_copying, copy_function=_copy
         )
+
+
+async def _write_conversation(store: Store, team: Team, path: Path) -> None:
+    """Write what anyone said to anyone, agents that have left included, with names for ids."""
+    everyone: list[Agent] = await store.read(rows.everyone, team.id)
+    names: dict[str, str] = {agent.id: agent.name for agent in everyone}
+    _lines(
+        path,
+        [
+            {
+                "at": m.created_at,
+                "from": names.get(m.sender, m.sender),
+                "to": names.get(m.recipient, m.recipient),
+                "kind": m.kind,
+                "title": m.title,
+                "text": m.text,
+                "attachments": m.attachments,
+                "in_reply_to": m.in_reply_to,
+                "id": m.id,
+            }
+            async for m in _rows(store, team, "messages")
+        ],
+    )
+
+
+async def _write_threads(store: Store, team: Team, folder: Path) -> None:
+    """Write one file a thread: its turns."""
+    async for thread in _rows(store, team, "threads"):
+        path, seq = folder / f"{thread.id}.jsonl", 0
+        _lines(path, ())
+        while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
+            _lines(path, turns)
+            seq = turns[-1].seq
 
 
 def _not_for_copying(folder: str, names: list[str]) -> list[str]:

@@ -1,0 +1,70 @@
+"""An export holds everything of a team, whoever has left it since."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agiraph.cli.export import write_export
+from agiraph.services import people
+from agiraph.services.teams import Founded
+from agiraph.store import dump, teams
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from tests.services.team import gathered, put
+
+NOT_ROWS_OF_PEOPLE = {"passages", "deliveries", "turns", "events", "errands", "waits", "spend"}
+"""Written otherwise (turns, events, costs), made from the rest, or only needed while running."""
+
+
+async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
+    world: World, tmp_path: Path
+) -> None:
+    founded, _ = await gathered(world)
+    world.script(
+        "temp",
+        says(call("send_message", to="human", content="Half of it is done.")),
+        says(call("send_message", to="coordinator", content="I need a hammer.")),
+        says(call("publish", summary="Built.")),
+    )
+    temp = await world.store.write(
+        people.hire, founded.team.id, name="temp", role="worker", model="scripted/temp",
+        persistent=False,
+    )  # fmt: skip
+    node_id = await put(world, founded, "build", to=temp)
+    await world.settle()
+    [gone] = await world.store.read(teams.AGENTS.select, "retired_at is not null")
+    assert gone.id == temp.id
+
+    await write_export(world.store, world.path, founded.team, tmp_path / "out")
+
+    thread = await world.thread(node_id)
+    turns = _lines(tmp_path / "out" / "threads" / f"{thread.id}.jsonl")
+    assert [t["seq"] for t in turns] == [t.seq for t in await world.turns(node_id)]
+    said = _lines(tmp_path / "out" / "conversation.jsonl")
+    assert [(m["from"], m["to"], m["text"]) for m in said if m["from"] == "temp"][:2] == [
+        ("temp", "human", "Half of it is done."),
+        ("temp", "coordinator", "I need a hammer."),
+    ]
+    assert {a["name"] for a in _lines(tmp_path / "out" / "agents.jsonl")} == {
+        "coordinator",
+        "temp",
+    }
+    lacking = await world.store.read(_lacking, founded, tmp_path / "out")
+    assert lacking == set[str]()
+
+
+def _lacking(tx: Tx, founded: Founded, target: Path) -> set[str]:
+    """Return ids of this team's rows, of any table, that no file of the export holds."""
+    written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
+    ids: set[str] = set()
+    for table in dump.TABLES.keys() - NOT_ROWS_OF_PEOPLE:
+        if {"id", "team_id"} <= set(dump.columns(tx, table)):
+            where = f"select id from {table} where team_id = :id"
+            ids |= {str(row[0]) for row in tx.all(where, id=founded.team.id)}
+    assert ids
+    return {identity for identity in ids if f'"{identity}"' not in written}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
