@@ -265,6 +265,12 @@ async def test_small_talk_ends_no_wait(world: World) -> None:
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.WAITING
     assert len(lead.requests) == 1
+    # Whatever the reply took it for, the work hears it before it goes on.
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "This one.")
+    await world.settle()
+    heard = [t.text for t in lead.requests[-1].turns[-2:]]
+    assert heard == ["This one.", "[Message from human] Have a nice day"]
 
 
 async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> None:

@@ -2,8 +2,9 @@
 
 from agiraph.domain.people import Limits
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
 from agiraph.services import people
-from agiraph.testing import World, call, says
+from agiraph.testing import Says, World, call, says
 from tests.services.staging import BEGIN, allow, begun, made, pass_time, the_stage, wait, work
 from tests.services.team import gathered
 
@@ -121,3 +122,27 @@ async def test_time_stands_still_for_a_node_that_asked_before_the_stage_began(
     [asking] = await work(world, founded)
     await allow(world, asking)
     assert (await the_stage(world, founded)).status == "met"
+
+
+async def test_time_runs_on_while_somebody_goes_on_with_an_open_question(world: World) -> None:
+    """A person's words end the wait; from then on it is the work that takes the time."""
+
+    def busy(_: Request) -> Says:
+        world.clock.advance(seconds=30)
+        return says(call("publish", summary="done"))
+
+    world.script("bob", says(call("ask_human", question="May I?")), busy)
+    founded = await begun(
+        world,
+        made("a", assigned_to="new:scripted/bob"),
+        wait(contract={"timeout_seconds": 60}),
+        says(call("ask_human", question="What now?")),
+        names=(),
+    )
+    [asking] = await work(world, founded)
+    await pass_time(world, 1000)
+    assert asking.assignee_id is not None
+    await world.chat(asking.assignee_id, "Hurry up.", nudge=True)
+    await world.settle()
+    stage = await the_stage(world, founded)
+    assert (stage.status, stage.paused_seconds) == ("met", 1000.0)

@@ -20,7 +20,8 @@ AgiraphError
     ├── ModelUnavailable ... for now: rate limit, overload, server error, dropped line
     ├── ModelRefused     ... ever, to this request: bad key, bad model, bad request
     ├── ModelGarbled     ... that can be read: empty, cut, not the agreed format
-    └── ContextExceeded  ... because the thread no longer fits its window
+    ├── ContextExceeded  ... because the thread no longer fits its window
+    └── OutOfTime        ... before the time limit of the work was over
 """
 
 from datetime import datetime
@@ -97,12 +98,19 @@ class Misconfigured(AgiraphError):
 
 
 class ModelError(AgiraphError):
-    pass
+    unused: bool
+    """Whether the call certainly cost nothing: it was refused, or never made."""
+
+    def __init__(self, message: str, *, unused: bool = False) -> None:
+        super().__init__(message)
+        self.unused = unused
 
 
 class ModelUnavailable(ModelError):
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, unused: bool = False
+    ) -> None:
+        super().__init__(message, unused=unused)
         self.retry_after = retry_after
 
 
@@ -115,6 +123,10 @@ class ModelGarbled(ModelError):
 
 
 class ContextExceeded(ModelError):
+    pass
+
+
+class OutOfTime(ModelError):
     pass
 
 

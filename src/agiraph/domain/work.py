@@ -104,6 +104,15 @@ class Budget:
     calls: dict[str, int] = field(default_factory=dict[str, int])
 
 
+def _tokens(value: object) -> int:
+    return min(max(value, 0), MOST_TOKENS) if isinstance(value, int) else 0
+
+
+MOST_TOKENS = 10**8
+"""More tokens than any call takes: a count above this is an error of whoever counted."""
+MOST_USD = 10**6
+
+
 @noun
 class Usage:
     """What was spent. A price nobody knows is None and counts no money."""
@@ -116,6 +125,20 @@ class Usage:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    def bounded(self) -> "Usage":
+        """A copy that rows and prices can hold, whatever a model reported.
+
+        A count that is no number of tokens becomes 0, one that is too high the most there is.
+        """
+        tokens = _tokens(self.input_tokens)
+        usd = self.usd
+        return Usage(
+            input_tokens=tokens,
+            output_tokens=_tokens(self.output_tokens),
+            cached_tokens=min(_tokens(self.cached_tokens), tokens),
+            usd=usd if isinstance(usd, (int, float)) and 0 <= usd <= MOST_USD else None,
+        )
 
     def __add__(self, other: "Usage") -> "Usage":
         priced = [u for u in (self.usd, other.usd) if u is not None]

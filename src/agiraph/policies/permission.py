@@ -9,8 +9,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.people import Rule
 from agiraph.home.scopes import Place
 from agiraph.policies import taint
-from agiraph.services import mail
-from agiraph.store import messages
+from agiraph.services import approvals, mail
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
 
@@ -69,8 +68,7 @@ class PermissionPolicy:
 
 def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     """Ask for approval of this very call, or say what was decided before."""
-    key = mail.call_key(ctx.node.id, call)
-    asked = messages.approval(tx, key)
+    asked = approvals.find(tx, ctx.node.id, call)
     if asked is None and taint.was_said(tx, ctx, call):
         return Done("approved")
     if asked is None:
@@ -82,7 +80,7 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
             text=f"May I call {call.name}({given})?{_why(ctx, call)}",
             kind="approval",
             options=("approve", "deny"),
-            ref=key,
+            ref=approvals.ref(ctx.node.id, call),
         )
     if asked.decision == "approve":
         return Done("approved")

@@ -18,6 +18,8 @@ from agiraph.store.tx import Tx
 TURNS = 6
 """Steps a reply may take, looking things up included."""
 
+STARTED = "\n(Other work of yours was started for this when you replied; do not do the same here.)"
+
 Work = Literal["started", "not_needed"]
 """What was decided in a reply: it began the work itself, or there is none to do."""
 
@@ -73,7 +75,7 @@ def conclude(
     """End a reply with these words; unless that was decided in it, what was asked becomes work.
 
     Somebody who is at work anyway hears it at the next yield point instead, or by the end of
-    a wait for teammates.
+    a wait.
     """
     threads.hold(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
@@ -88,12 +90,18 @@ def conclude(
         in_reply_to=asked[-1].id,
     )
     unheard = [message for message in asked if message.seen_at is None]
-    if unheard and work is not None:
-        messages.mark_seen(tx, [message.id for message in unheard])
-    elif unheard and nodes.has_open(tx, agent.id):
-        waiting.interrupt(tx, agent.id)
-    elif unheard:
+    if work == "not_needed":
+        # Work that waits for the person hears even this before it goes on: what seems to need no
+        # work may be the answer to its question.
+        if not waiting.asks_person(tx, agent.id):
+            messages.mark_seen(tx, [message.id for message in unheard])
+    elif work == "started":
+        if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
+            messages.mark_seen(tx, [message.id for message in unheard])
+    elif unheard and not nodes.has_open(tx, agent.id):
         start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
+    else:
+        waiting.interrupt(tx, agent.id, asked, asking_only=not unheard)
     endings.conclude(tx, lease, outcome)
 
 

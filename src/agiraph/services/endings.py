@@ -15,6 +15,7 @@ from agiraph.services import (
     people,
     research,
     rest,
+    stage_clocks,
     stages,
     triggers,
     waiting,
@@ -155,7 +156,7 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
 def _close(tx: Tx, node: WorkNode) -> None:
     """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
     waits.drop(tx, node.id)
-    stages.hold_clocks(tx, node.id)
+    stage_clocks.hold_above(tx, node.id)
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
     lease = Lease(

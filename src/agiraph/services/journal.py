@@ -8,7 +8,7 @@ from typing import Any
 from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
-from agiraph.domain.messages import Decision
+from agiraph.domain.messages import Decision, Message
 from agiraph.domain.nouns import noun
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.work import Halt, StopReason, Usage
@@ -18,7 +18,7 @@ from agiraph.services import (
     leases,
     mail,
     spending,
-    stages,
+    stage_clocks,
     taint,
     teams,
     waiting,
@@ -145,6 +145,7 @@ def reply(
     extra: dict[str, Any] | None = None,
 ) -> Turn:
     """A model's whole answer, with what it cost."""
+    usage = usage.bounded()  # a count that no row can hold must not undo the reply
     turn = _Pen(tx, lease).write(
         role="assistant", text=text, calls=calls, model=model, usage=usage, extra=extra
     )
@@ -174,9 +175,15 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
     return turn
 
 
-def lose_call(tx: Tx, lease: Lease, *, reason: str) -> None:
-    """The model gave nothing usable; what was held for it is charged."""
-    leases.charge_lost(tx, lease)
+def lose_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
+    """Write down that a model call brought nothing, and charge what was held for it.
+
+    A call that certainly cost nothing (`unused`) is not charged.
+    """
+    if unused:
+        leases.free_held(tx, lease)
+    else:
+        leases.charge_lost(tx, lease)
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
@@ -227,27 +234,36 @@ def answer_question(
 ) -> None:
     """A person's word, to the call that waits for it and to no other."""
     question = mail.close(tx, question_id, text, decision=decision)
+    note = f" They say: {text}" if text else ""
     if question.kind == "question":
-        if not waiting.settle(tx, f"answer:{question_id}", text):
-            # Whoever asked has moved on; a late answer still counts, as a message.
-            late = f"(answering {question.text!r}) {text}"
-            mail.send(
-                tx,
-                team_id=question.team_id,
-                sender=HUMAN,
-                recipient=_still_here(tx, AgentId(question.sender)),
-                text=late,
-                in_reply_to=question_id,
-            )
+        heard = waiting.settle(tx, f"answer:{question_id}", text)
+        late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
-        waiting.settle(tx, f"approval:{question_id}", None)
+        heard = waiting.settle(tx, f"approval:{question_id}", None) or _is_over(tx, question)
+        allowed = "Make the same call again if you still want it: it is allowed now."
+        late = f"(about {question.text!r}) Approved.{note} {allowed}"
     else:
-        note = f" They say: {text}" if text else ""
-        waiting.settle(
-            tx, f"approval:{question_id}", f"The human refused this call.{note}", failed=True
+        refused = f"The human refused this call.{note}"
+        heard = waiting.settle(tx, f"approval:{question_id}", refused, failed=True)
+        heard = heard or _is_over(tx, question)
+        late = f"(about {question.text!r}) {refused}"
+    if not heard:
+        # Whoever asked has moved on; a late answer still counts, as a message.
+        mail.send(
+            tx,
+            team_id=question.team_id,
+            sender=HUMAN,
+            recipient=_still_here(tx, AgentId(question.sender)),
+            text=late,
+            in_reply_to=question_id,
         )
     if question.node_id is not None:
-        stages.hold_clocks(tx, question.node_id)
+        stage_clocks.hold_above(tx, question.node_id)
+
+
+def _is_over(tx: Tx, question: Message) -> bool:
+    """Whether the node that asked has ended, so that no call of it is left to approve."""
+    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
 
 
 def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agiraph.domain.chat import THINKING, Lease, Thread, Transcript
+from agiraph.domain.chat import THINKING, Lease, Thread, Transcript, Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.people import Agent
@@ -53,8 +53,7 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
 
 def charge_lost(tx: Tx, lease: Lease) -> None:
     """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
-    intent = threads.last(tx, lease.thread_id)
-    if intent is None or (intent.role, intent.ref) != ("intent", THINKING):
+    if (intent := _held(tx, lease)) is None:
         return
     held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
@@ -63,6 +62,22 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
         tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
     tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
+
+
+def free_held(tx: Tx, lease: Lease) -> None:
+    """Give back what was held for a call that certainly cost nothing: nothing is booked for it."""
+    if _held(tx, lease) is None:
+        return
+    page = threads.hold(tx, lease)
+    said = "The call was refused before the model did anything; it cost nothing."
+    threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
+
+
+def _held(tx: Tx, lease: Lease) -> Turn | None:
+    """Return the intent to ask the model, if the thread ends with it."""
+    intent = threads.last(tx, lease.thread_id)
+    is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
+    return intent if is_held else None
 
 
 def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:

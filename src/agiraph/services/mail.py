@@ -1,12 +1,9 @@
 """Mail: anyone says something to anyone; questions get their own answers, the first one wins."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from agiraph.domain.chat import Attachment, Lease, ToolCall
+from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
@@ -105,7 +102,7 @@ def send(
         if becomes_work:
             become_work(tx, agent, [message])
         elif kind in INTERRUPTS and reply_id is None:  # a reply decides who should hear it now
-            waiting.interrupt(tx, agent.id)
+            waiting.interrupt(tx, agent.id, [message])
     return message
 
 
@@ -191,7 +188,14 @@ def ask(
     options: Sequence[str] = (),
     ref: str | None = None,
 ) -> Message:
-    """Put a question before the person; its answer comes back by the question's id."""
+    """Put a question before the person; its answer comes back by the question's id.
+
+    A node that asks the same again while its question is open waits for that question.
+    """
+    if kind == "question":
+        before = messages.open_question(tx, lease.node_id, text)
+        if before is not None and before.options == tuple(options):
+            return before
     return send(
         tx,
         team_id=lease.team_id,
@@ -207,11 +211,14 @@ def ask(
 
 def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None) -> Message:
     """Write down the answer to a question, unless there is one already."""
-    question = MESSAGES.get(tx, question_id, lock=True)
+    question = MESSAGES.get(tx, question_id)
     if question.kind not in NEEDS_ANSWER:
         raise Refused(
             f"{question_id} is a {question.kind}, not a question; send a message instead."
         )
+    # The agent's row before the question's, as a message that interrupts the agent locks them.
+    teams.lock(tx, AgentId(question.sender))
+    question = MESSAGES.get(tx, question_id, lock=True)
     decided: dict[str, Any] = {} if decision is None else {"decision": decision}
     if not messages.answer(tx, question_id, **decided):
         assert question.answered_at is not None
@@ -224,7 +231,6 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
         text=text,
         decision=decision,
     )
-    teams.lock(tx, AgentId(question.sender))  # its mailbox has an order
     reply = Message(
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
@@ -240,10 +246,3 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
     )
     MESSAGES.insert(tx, reply)
     return question
-
-
-def call_key(node_id: NodeId, call: ToolCall) -> str:
-    """What an approval is bound to: this call with these very arguments, and no other."""
-    arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
-    digest = hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
-    return f"{node_id}:{call.id}:{digest}"

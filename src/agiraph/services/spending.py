@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, StopReason, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -41,20 +41,43 @@ def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
 
 
 def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
-    """What a child may spend: half of what is left to its parent, of what has a limit at all."""
+    """What a child may spend: half of what is left to its parent, of what has a limit at all.
+
+    Of time it is all that is left: parent and child may work side by side.
+    """
     budget = parent.budget
     used = spend.total(tx, parent.id)
 
     def half(limit: float | None, spent: float) -> float | None:
         return None if limit is None else max((limit - spent) / 2, 0.0)
 
+    seconds = seconds_left(tx, parent)
     tokens, calls = half(budget.tokens, used.tokens), half(budget.model_calls, used.calls)
     return Budget(
         turns=turns or Budget().turns,
         tokens=None if tokens is None else int(tokens),
         usd=half(budget.usd, used.usd),
         model_calls=None if calls is None else int(calls),
+        seconds=None if seconds is None else max(seconds, 0.0),
     )
+
+
+def seconds_left(tx: Tx, node: WorkNode) -> float | None:
+    """Return how long this node may still work: by its time limit and by those of its ancestors.
+
+    None: no limit. Time a node spends waiting for people or teammates does not count.
+    """
+    left: list[float] = []
+    for _ in range(DEEPEST):
+        if node.budget.seconds is not None:
+            used = node.worked_seconds
+            if node.status is NodeStatus.RUNNING and node.claimed_at is not None:
+                used += (tx.now - node.claimed_at).total_seconds()
+            left.append(node.budget.seconds - used)
+        if node.parent_id is None:
+            break
+        node = NODES.get(tx, node.parent_id)
+    return min(left, default=None)
 
 
 def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:

@@ -9,13 +9,12 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, notices, waiting
+from agiraph.services import board, notices, stage_clocks, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
-TIMER = "stage:"
 SUMMARY = 60_000
 """Characters that all results of a stage together put into its coordinator's thread."""
 
@@ -38,13 +37,13 @@ def start(
         )
         STAGES.insert(tx, stage)
         waits.set_timer(
-            tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=contract.timeout_seconds)
+            tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
         )
         tx.emit(lease.team_id, "stage.started", stage_id=stage.id, name=name, nodes=list(node_ids))
     added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
         _reopen(tx, stage)
-    _hold_clock(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
+    stage_clocks.hold(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
     judge(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
@@ -74,7 +73,7 @@ def _reopen(tx: Tx, stage: Stage) -> None:
     goes_on = {"status": "running", "ended_at": None, "paused_since": None}
     STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
     due = tx.now + timedelta(seconds=stage.contract.timeout_seconds)
-    waits.set_timer(tx, f"{TIMER}{stage.id}", due)
+    waits.set_timer(tx, stage_clocks.timer(stage), due)
 
 
 def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
@@ -103,33 +102,11 @@ def ring(tx: Tx, stage_id: StageId) -> None:
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:
         return  # a clock that stands still is wound up again when it goes on
-    left = _seconds_left(tx, stage)
+    left = stage_clocks.seconds_left(tx, stage)
     if left > 0:
-        waits.set_timer(tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=left))
+        waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
     else:
         _end(tx, stage, "timed_out")
-
-
-def _seconds_left(tx: Tx, stage: Stage) -> float:
-    passed = (tx.now - stage.created_at).total_seconds() - stage.paused_seconds
-    return stage.contract.timeout_seconds - passed
-
-
-def hold_clocks(tx: Tx, node_id: NodeId) -> None:
-    """Stop the clocks of the stages above a node while a person is asked in them."""
-    for stage in stages.above(tx, node_id):
-        _hold_clock(tx, stage)
-
-
-def _hold_clock(tx: Tx, stage: Stage) -> None:
-    asked = stages.waits_for_person(tx, stage.id)
-    if asked and stage.paused_since is None:
-        STAGES.update(tx, stage.id, paused_since=tx.now)
-    elif not asked and stage.paused_since is not None:
-        paused = stage.paused_seconds + (tx.now - stage.paused_since).total_seconds()
-        STAGES.update(tx, stage.id, paused_since=None, paused_seconds=paused)
-        left = _seconds_left(tx, STAGES.get(tx, stage.id))
-        waits.set_timer(tx, f"{TIMER}{stage.id}", tx.now + timedelta(seconds=max(left, 0)))
 
 
 def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:

@@ -1,21 +1,37 @@
 """Waiting: what is parked goes on when that comes about, or when somebody speaks."""
 
+from collections.abc import Sequence
+
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
-from agiraph.domain.ids import AgentId, NodeId
+from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
+from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import taint
+from agiraph.services import approvals, stage_clocks, taint
 from agiraph.store import dependencies, messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import TEAMS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
-_FOR_TEAMMATES = ("node:", "stage:", "time:")
+_FOR_PERSON = ("answer:", "approval:")
+_QUOTED = 2000
+"""Characters of a person's message that the answer to an interrupted call repeats."""
 _INTERRUPTED = (
     "Interrupted, because there is a message for you; it follows. What you waited for ({reason}) "
     "is still under way: wait again, or do something else first."
+)
+_NOT_ANSWERED = (
+    "Not answered yet; they said: {words}\n"
+    "Your question stays open in their inbox. If they answered it with these words, go on. If you "
+    "still need the answer, ask the same question again, word for word: you then wait for the same "
+    "answer."
+)
+_NOT_APPROVED = (
+    "Not approved yet, so this call was not made; they said: {words}\n"
+    "The request for approval stays open in their inbox, and only a decision there approves the "
+    "call. If you still want it, make the same call again: it then waits for the same decision."
 )
 
 
@@ -41,19 +57,78 @@ def run_out(tx: Tx, timer: str) -> int:
     return len(settled)
 
 
-def interrupt(tx: Tx, agent_id: AgentId) -> None:
-    """Somebody has something to say: end waits for teammates; a person's answer is waited for."""
+def interrupt(
+    tx: Tx,
+    agent_id: AgentId,
+    said: Sequence[Message],
+    *,
+    asking_only: bool = False,
+    remark: str = "",
+) -> bool:
+    """End the agent's waits because of these messages, so that it hears them now.
+
+    Anyone's words end waits for teammates. Only a person's words end waits for a person, whose
+    question or request for approval stays open; `remark` goes with the words. `asking_only` leaves
+    nodes waiting that wait for no person.
+    Return whether a node goes on that has the words in no answer and must hear them as mail.
+    """
+    from_person = [message for message in said if message.sender == HUMAN]
+    unquoted = False
     for node in nodes.waiting(tx, agent_id):
         # A call with a time limit has two waits; what it really waits for comes first.
         open_waits = sorted(waits.of_node(tx, node.id), key=_is_time)
-        if not all(w.call_id and w.waiting_on.startswith(_FOR_TEAMMATES) for w in open_waits):
+        asks = any(_is_for_person(wait) for wait in open_waits)
+        if any(_is_time(wait) and not wait.call_id for wait in open_waits):
+            continue  # its model cannot be reached: it tries again by itself
+        if asks and _is_program(tx, agent_id) and open_waits[0].call_id:
+            continue  # it is not running, so it cannot hear: its inbox file holds the words later
+        if asks:
+            new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
+            if new:
+                unquoted |= _end_waits(tx, open_waits, _quoted(new) + remark)
+                stage_clocks.hold_above(tx, node.id)
+        elif not asking_only:
+            unquoted |= _end_waits(tx, open_waits, "")
+    return unquoted
+
+
+def asks_person(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether work of this agent is parked on a question or an approval."""
+    parked = nodes.waiting(tx, agent_id)
+    return any(_is_for_person(wait) for node in parked for wait in waits.of_node(tx, node.id))
+
+
+def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
+    """Answer every parked call of a node and let it go on; whether a wait had no call to answer."""
+    answered: set[str] = set()
+    for wait in open_waits:
+        if wait.call_id in answered:
             continue
-        answered: set[str] = set()
-        for wait in open_waits:
-            if wait.call_id not in answered:
-                answered.add(wait.call_id)
-                _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
-        _go_on(tx, open_waits[0])
+        answered.add(wait.call_id)
+        if not wait.call_id:
+            waits.drop_call(tx, wait)
+        elif wait.waiting_on.startswith("approval:"):
+            approvals.unbind(tx, MessageId(wait.waiting_on.removeprefix("approval:")))
+            _answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
+        elif _is_for_person(wait):
+            _answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
+        else:
+            _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
+    _go_on(tx, open_waits[0])
+    return "" in answered
+
+
+def _quoted(words: Sequence[Message]) -> str:
+    said = "\n".join(message.text for message in words)
+    return said if len(said) <= _QUOTED else said[:_QUOTED] + "…"
+
+
+def _is_program(tx: Tx, agent_id: AgentId) -> bool:
+    return AGENTS.get(tx, agent_id).kind == "cli"
+
+
+def _is_for_person(wait: Wait) -> bool:
+    return wait.waiting_on.startswith(_FOR_PERSON)
 
 
 def _is_time(wait: Wait) -> bool:

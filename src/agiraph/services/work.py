@@ -5,10 +5,21 @@ from typing import Any
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import StageId, TeamId, TriggerId, new_id
-from agiraph.domain.messages import INTERRUPTS
+from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services import board, endings, firing, leases, mail, ringing, stages, waiting
+from agiraph.services import (
+    board,
+    endings,
+    firing,
+    leases,
+    mail,
+    ringing,
+    spending,
+    stage_clocks,
+    stages,
+    waiting,
+)
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -111,7 +122,8 @@ def release(tx: Tx, lease: Lease) -> None:
     """Give the node back to its queue: the runner stops, the work does not."""
     threads.hold(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
-    nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None)
+    worked = node.worked_seconds + _since_claim(tx, node)
+    nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
     leases.end_run(tx, lease)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
     tx.wake(lease.agent_id, node.lane)
@@ -133,12 +145,26 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     tx.emit(
         node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
     )
-    stages.hold_clocks(tx, node.id)
-    if any(said.kind in INTERRUPTS for said in messages.unseen(tx, lease.agent_id)):
-        waiting.interrupt(tx, lease.agent_id)
+    stage_clocks.hold_above(tx, node.id)
+    if said := _said_meanwhile(tx, node):
+        waiting.interrupt(tx, lease.agent_id, said)
     board.distribute(tx, node.team_id)  # whoever made work and waits leaves it to others
     tx.wake(lease.agent_id, node.lane)  # the queue may hold something that need not wait
     return None
+
+
+def _said_meanwhile(tx: Tx, node: WorkNode) -> list[Message]:
+    """Return the unheard messages that end this node's waits at once.
+
+    A node that parks as a whole (its model is refused, it crashed) may do so before it hears its
+    mail. A message from before its claim must not end that wait: the node would park and start
+    again in a circle.
+    """
+    assert node.assignee_id is not None
+    said = [m for m in messages.unseen(tx, node.assignee_id) if m.kind in INTERRUPTS]
+    if all(wait.call_id for wait in waits.of_node(tx, node.id)) or node.claimed_at is None:
+        return said
+    return [message for message in said if message.created_at > node.claimed_at]
 
 
 def _since_claim(tx: Tx, node: WorkNode) -> float:
@@ -146,7 +172,10 @@ def _since_claim(tx: Tx, node: WorkNode) -> float:
 
 
 def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
-    """Park the whole node until a time."""
+    """Park the whole node until a time; no longer than it may still work, so that it ends then."""
+    left = spending.seconds_left(tx, NODES.get(tx, lease.node_id))
+    if left is not None:
+        seconds = min(seconds, max(left, 0.0))
     timer = new_id("timer")
     on = f"time:{timer}"
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
@@ -158,8 +187,8 @@ def ring(tx: Tx, *timers: str) -> int:
     """Settle every wait whose time has come, or only these; how many timers rang."""
     rung = [timer for timer in timers or waits.due(tx) if waits.ring(tx, timer)]
     for timer in rung:
-        if timer.startswith(stages.TIMER):
-            stages.ring(tx, StageId(timer.removeprefix(stages.TIMER)))
+        if timer.startswith(stage_clocks.TIMER):
+            stages.ring(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
         elif timer.startswith(firing.TIMER):
             ringing.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         else:

@@ -70,6 +70,13 @@ def approval(tx: Tx, ref: str) -> Message | None:
     return found[0] if found else None
 
 
+def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
+    """Return the newest unanswered question of this node with these words, whatever the spacing."""
+    where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"
+    asked = MESSAGES.select(tx, where, id=node_id)
+    return next((q for q in asked if q.text.split() == text.split()), None)
+
+
 def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
     """What agents of all teams put before the person, oldest first."""
     where = (

@@ -228,6 +228,13 @@ def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
     return [call for call in reply.calls if call.id not in answered]
 
 
+def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
+    """Whether a turn of this thread is about this: a message it has heard, a call it answered."""
+    base = page(tx, thread_id).base
+    sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
+    return tx.one(sql, base=base, end=base + _MOST, ref=ref) is not None
+
+
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
     """The thread a node is worked on in."""
     where = "id = (select thread_id from nodes where id = :id)"

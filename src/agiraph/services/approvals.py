@@ -1,0 +1,48 @@
+"""Approvals: which request for a person's approval belongs to which call.
+
+A request's `ref` names its node, the call and a hash of the call's arguments, so that a decision
+holds for that one call. A request whose call was interrupted names no call: the next call of the
+node with the same arguments takes it over.
+"""
+
+import hashlib
+
+import orjson
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.ids import MessageId, NodeId
+from agiraph.domain.messages import Message
+from agiraph.store import messages
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+
+def ref(node_id: NodeId, call: ToolCall) -> str:
+    return f"{node_id}:{call.id}:{_digest(call)}"
+
+
+def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
+    """Return the request about this very call, decided or not.
+
+    An interrupted request about the same arguments is bound to this call: one decision, one call.
+    """
+    bound = ref(node_id, call)
+    if (asked := messages.approval(tx, bound)) is not None:
+        return asked
+    if (left := messages.approval(tx, f"{node_id}::{_digest(call)}")) is None:
+        return None
+    MESSAGES.update(tx, left.id, ref=bound)
+    return MESSAGES.get(tx, left.id)
+
+
+def unbind(tx: Tx, request: MessageId) -> None:
+    """Leave an open request to the next call with the same arguments: its own was answered."""
+    bound = MESSAGES.get(tx, request).ref
+    assert bound is not None
+    node_id, _, rest = bound.partition(":")
+    MESSAGES.update(tx, request, ref=f"{node_id}::{rest.rpartition(':')[2]}")
+
+
+def _digest(call: ToolCall) -> str:
+    arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
