@@ -10,6 +10,10 @@ from agiraph.services.journal import Hold, Notice
 from agiraph.tools.context import RunContext
 
 WARN_AT = 0.8
+LANDING_SECONDS = 120.0
+SHORTEST_LANDING_SECONDS = 2.0
+LANDING_SHARE = 0.25
+"""Of the node's time limit, for the last word."""
 REPLY_TOKENS = 4096
 """What a reply is assumed to take before it is known."""
 
@@ -33,7 +37,15 @@ class BudgetPolicy:
         for meter in _meters(ctx):
             if meter.used >= meter.limit:
                 return meter.reason
-        return None
+        return StopReason.TIME_SPENT if ctx.seconds_left == 0 else None
+
+    def landing_seconds(self, ctx: RunContext) -> float:
+        """How long the last word may take, which comes after the time limit: short, and bounded."""
+        limit = ctx.node.budget.seconds
+        if limit is None and ctx.deadline is None:
+            return LANDING_SECONDS
+        share = LANDING_SHARE * (limit or 0.0)
+        return min(max(share, SHORTEST_LANDING_SECONDS), LANDING_SECONDS)
 
     def may_land(self, ctx: RunContext, reason: StopReason) -> bool:
         """Whether a last call is still paid for; an empty envelope starts none."""

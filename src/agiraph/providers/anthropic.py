@@ -9,6 +9,7 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ContextExceeded
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.counts import Counts
 from agiraph.providers.encoded import (
     IMAGES,
     PDF,
@@ -28,7 +29,7 @@ from agiraph.providers.encoded import (
 )
 from agiraph.providers.http import Http
 from agiraph.providers.line import Body
-from agiraph.providers.wire import Draft, ask, count, made_call, or_plainly, words
+from agiraph.providers.wire import Draft, ask, made_call, or_plainly, words
 
 WIRE = "anthropic"
 VERSION = "2023-06-01"
@@ -59,6 +60,7 @@ class AnthropicModel:
             return await ask(
                 self.http,
                 f"{self.base_url.rstrip('/')}/v1/messages",
+                name=self.name,
                 headers={"anthropic-version": VERSION}
                 | ({"x-api-key": self.key} if self.key else {}),
                 key=self.key,
@@ -234,6 +236,7 @@ class _Reader:
         self.draft = Draft(WIRE)
         self._blocks: dict[int, _Block] = {}
         self._usage: Part = {}
+        self._doubts: list[str] = []
         self._content: list[Part] = []
         self._filled = False
         """The thread and the reply together fill the window."""
@@ -278,12 +281,16 @@ class _Reader:
                     pass  # what a server does by itself, which nobody asked for
         if any(part.get("type") in _THINKING for part in parts):
             draft.parts = parts
-        draft.usage = _usage(self._usage)
+        counts = Counts(self._usage)
+        draft.usage, draft.doubts = _usage(counts), [*self._doubts, *counts.doubts]
         if self._filled and not draft.calls and not any(draft.text):
             raise ContextExceeded("The thread leaves no room for an answer in the model's window.")
 
     def _count(self, usage: Any) -> None:
-        known = cast(Part, usage or {})
+        if not isinstance(usage, dict):
+            self._doubts = Counts(usage).doubts or self._doubts
+            return
+        known = cast(Part, usage)
         self._usage |= {name: value for name, value in known.items() if value is not None}
 
     def _stop(self, end: Part) -> None:
@@ -307,11 +314,11 @@ def _made(block: Part) -> ToolCall:
     )
 
 
-def _usage(usage: Part) -> Usage:
-    cached = count(usage.get("cache_read_input_tokens"))
-    fresh = count(usage.get("input_tokens")) + count(usage.get("cache_creation_input_tokens"))
+def _usage(counts: Counts) -> Usage:
+    cached = counts.tokens("cache_read_input_tokens")
+    fresh = counts.tokens("input_tokens") + counts.tokens("cache_creation_input_tokens")
     return Usage(
         input_tokens=fresh + cached,
-        output_tokens=count(usage.get("output_tokens")),
+        output_tokens=counts.tokens("output_tokens"),
         cached_tokens=cached,
     )

@@ -31,6 +31,7 @@ class Circuit:
                 f"{self.provider} has failed {self.failures} times running and is left alone "
                 f"for {wait:.0f} s.",
                 retry_after=wait,
+                unused=True,
             )
         self.probing = True
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from agiraph.domain.chat import Attachment, ToolSpec, Turn
 from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.counts import Counts
 from agiraph.providers.encoded import (
     IMAGES,
     PDF,
@@ -28,7 +29,7 @@ from agiraph.providers.encoded import (
 )
 from agiraph.providers.http import Http
 from agiraph.providers.line import Body
-from agiraph.providers.wire import Draft, ask, count, made_call, or_plainly, words
+from agiraph.providers.wire import Draft, ask, made_call, or_plainly, words
 
 WIRE = "gemini"
 UNSEALED = "gemini:unsealed"
@@ -62,6 +63,7 @@ class GeminiModel:
             return await ask(
                 self.http,
                 f"{base}/v1beta/models/{model}:streamGenerateContent?alt=sse",
+                name=self.name,
                 headers={"x-goog-api-key": self.key} if self.key else {},
                 key=self.key,
                 body=encode(self.model, request),
@@ -205,7 +207,8 @@ class _Reader:
 
     def finish(self) -> None:
         self._close_run()
-        self.draft.usage = _usage(self._usage)
+        counts = Counts(self._usage)
+        self.draft.usage, self.draft.doubts = _usage(counts), counts.doubts
         if self._sealed:
             self.draft.parts = self._parts
 
@@ -257,12 +260,9 @@ class _Reader:
         self.draft.refusal = f"{words(reason)}: {told}" if told else words(reason)
 
 
-def _usage(usage: Any) -> Usage:
-    known = cast(Part, usage)
+def _usage(counts: Counts) -> Usage:
     return Usage(
-        input_tokens=count(known.get("promptTokenCount"))
-        + count(known.get("toolUsePromptTokenCount")),
-        output_tokens=count(known.get("candidatesTokenCount"))
-        + count(known.get("thoughtsTokenCount")),
-        cached_tokens=count(known.get("cachedContentTokenCount")),
+        input_tokens=counts.tokens("promptTokenCount") + counts.tokens("toolUsePromptTokenCount"),
+        output_tokens=counts.tokens("candidatesTokenCount") + counts.tokens("thoughtsTokenCount"),
+        cached_tokens=counts.tokens("cachedContentTokenCount"),
     )

@@ -1,5 +1,6 @@
 """HTTP: one lean client for all wires, and errors that say whether trying again may help."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -31,8 +32,14 @@ LONGEST_RETRY_AFTER = 24 * 3600.0
 ERROR_BYTES = 64 * 1024
 REPLY_BYTES = 32 * 2**20
 
+_REJECTED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
+"""Statuses with which a server sends a request away before a model has worked on it. The others
+may come after: a gateway that gave up waiting (408, 499, 502, 504), a model that broke (500)."""
+
 _OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
              "exceed_context_size", "request too large", "input token count")  # fmt: skip
+_UNBOUNDED = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
+"""Numbers that a strict JSON parser refuses."""
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([0-9.]+)s"')
 
 
@@ -88,10 +95,13 @@ class Http:
         except Untrusted as error:
             raise ModelRefused(
                 f"{shown} shows a certificate that is not trusted ({error}). If it is your own, "
-                "set SSL_CERT_FILE to a file with it."
+                "set SSL_CERT_FILE to a file with it.",
+                unused=True,
             ) from error
         except LineError as error:
-            raise ModelUnavailable(f"Cannot reach {shown}: {error}.") from error
+            # Without a connection the request was not sent; after that the model may have worked.
+            said = f"Cannot reach {shown}: {error}."
+            raise ModelUnavailable(said, unused=line is None) from error
         finally:
             if line is not None:
                 self._lines.give_back(host, line, heard=heard)
@@ -133,6 +143,12 @@ def _opening(path: str, name: bytes, *headers: tuple[str, str]) -> bytes:
 
 def failure(status: int, said: str, words: str, *, retry_after: float | None = None) -> ModelError:
     """The error that a status stands for: whether trying again may help, and what to look at."""
+    error = _failure(status, said, words, retry_after)
+    error.unused = status in _REJECTED
+    return error
+
+
+def _failure(status: int, said: str, words: str, retry_after: float | None) -> ModelError:
     if status == 413 or (status == 400 and any(w in said.lower() for w in _OVERFLOW)):
         return ContextExceeded(words)
     if status in (408, 409, 425, 429) or status >= 500:
@@ -219,9 +235,21 @@ async def _up_to(response: Response, limit: int) -> bytes:
 
 def json_object(raw: bytes) -> dict[str, Any]:
     try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
+        body = _parsed(raw)
+    except ValueError as error:
         raise ModelGarbled(f"The answer is not JSON: {raw[:80]!r}") from error
     if not isinstance(body, dict):
         raise ModelGarbled(f"The answer is not a JSON object: {raw[:80]!r}")
     return body  # pyright: ignore[reportUnknownVariableType]
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        if _UNBOUNDED.search(raw) is None:
+            raise
+    try:
+        return json.loads(raw)  # servers in Python write these, and a whole reply is worth more
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error

@@ -12,6 +12,7 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.counts import Counts
 from agiraph.providers.encoded import (
     IMAGES,
     PDF,
@@ -29,7 +30,7 @@ from agiraph.providers.encoded import (
 )
 from agiraph.providers.http import Http
 from agiraph.providers.line import Body
-from agiraph.providers.wire import Draft, DraftCall, ask, count, words
+from agiraph.providers.wire import Draft, DraftCall, ask, words
 
 WIRE = "openai"
 _IDS = re.compile(r".{1,40}", re.DOTALL)
@@ -70,6 +71,7 @@ class OpenAIModel:
         return await ask(
             self.http,
             f"{self.base_url.rstrip('/')}/chat/completions",
+            name=self.name,
             headers={"authorization": f"Bearer {self.key}"} if self.key else {},
             key=self.key,
             body=encode(self.model, request, vendor=self.vendor, learnt=self.learnt),
@@ -202,7 +204,7 @@ class _Reader:
 
     def take(self, event: Part) -> Iterator[str]:
         if event.get("usage"):
-            self.draft.usage = _usage(event["usage"])
+            self._count(event["usage"])
         for choice in event.get("choices") or ():
             if said := self._hear(choice.get("delta") or {}):
                 yield said
@@ -216,7 +218,7 @@ class _Reader:
         self._hear({**message, "tool_calls": calls})
         self._end(choice.get("finish_reason"))
         if body.get("usage"):
-            self.draft.usage = _usage(body["usage"])
+            self._count(body["usage"])
 
     def finish(self) -> None:
         self.draft.calls = [call.call() for call in self._calls]
@@ -226,6 +228,16 @@ class _Reader:
         elif self._reasoned and self._calls:
             # Whoever calls it so rejects a call that comes back without the thoughts before it.
             self.draft.parts = [{"reasoning_content": "".join(self._reasoned)}]
+
+    def _count(self, usage: Any) -> None:
+        counts = Counts(usage)
+        self.draft.usage = Usage(
+            input_tokens=counts.tokens("prompt_tokens"),
+            output_tokens=counts.tokens("completion_tokens"),
+            cached_tokens=counts.part("prompt_tokens_details").tokens("cached_tokens"),
+            usd=counts.usd("cost"),
+        )
+        self.draft.doubts = counts.doubts
 
     def _hear(self, delta: Part) -> str:
         """Add what came; the words in it."""
@@ -277,17 +289,3 @@ class _Reader:
             raise ModelUnavailable("The answer broke off: the server says no more than that.")
         if reason in ("content_filter", "refusal"):
             self.draft.refusal = words(reason)
-
-
-def _usage(usage: Any) -> Usage:
-    if not isinstance(usage, dict):
-        return Usage()
-    known = cast(Part, usage)
-    details: Part = known.get("prompt_tokens_details") or {}
-    cost = known.get("cost")
-    return Usage(
-        input_tokens=count(known.get("prompt_tokens")),
-        output_tokens=count(known.get("completion_tokens")),
-        cached_tokens=count(details.get("cached_tokens")),
-        usd=float(cost) if isinstance(cost, (int, float)) else None,
-    )

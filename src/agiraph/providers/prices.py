@@ -111,7 +111,6 @@ class Priced:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         reply = await self.model.reply(request, on_delta)
-        usd = reply.usage.usd
-        if usd is None:
-            usd = self.prices.usd(self.name, reply.usage)
-        return replace(reply, usage=replace(reply.usage, usd=usd), model=self.name)
+        usage = reply.usage.bounded()
+        usd = usage.usd if usage.usd is not None else self.prices.usd(self.name, usage)
+        return replace(reply, usage=replace(usage, usd=usd), model=self.name)

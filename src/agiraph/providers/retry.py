@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agiraph.domain.errors import ModelGarbled, ModelUnavailable
+from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 
@@ -25,19 +25,24 @@ class Retrying:
         return self.model.name
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        garbled = 0
+        garbled, unused = 0, True
         for attempt in range(1, self.tries + 1):
             try:
                 return await self.model.reply(request, on_delta)
             except ModelUnavailable as error:
+                # One try that may have cost something is enough for the call to have.
+                unused = error.unused = unused and error.unused
                 wait = self._wait(attempt, error.retry_after)
                 if attempt == self.tries or wait > self.longest_wait:
                     raise
                 await self.clock.sleep(wait)
             except ModelGarbled:
-                garbled += 1
+                garbled, unused = garbled + 1, False
                 if garbled == 2 or attempt == self.tries:  # one repair is worth its price
                     raise
+            except ModelError as error:
+                error.unused = unused and error.unused
+                raise
         raise AssertionError("every try returns, raises or waits")
 
     def _wait(self, attempt: int, retry_after: float | None) -> float:

@@ -10,6 +10,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
+from agiraph.providers import counts
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http import (
     Events,
@@ -57,10 +58,14 @@ class Draft:
     parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """What the vendor wants back as it is; empty if it need not get anything back."""
     usage: Usage = Usage()
+    doubts: list[str] = field(default_factory=list[str])
+    """What in the counts of tokens cannot be true."""
     refusal: str = ""
     """Why the vendor withholds its answer, in its words."""
     limited: bool = False
     """The reply ran into the limit of its length."""
+    begun: bool = False
+    """Something of the answer has come."""
     ended: bool = False
     closed: bool = False
     """Nothing more is to come, even if the stream goes on."""
@@ -105,6 +110,7 @@ async def ask(
     http: Http,
     url: str,
     *,
+    name: str,
     headers: dict[str, str],
     key: str,
     body: Body,
@@ -117,6 +123,8 @@ async def ask(
     try:
         await http.post(url, headers=headers, body=body, hear=lambda r: _hear(r, reader, on_delta))
         reply = _checked(reader.draft.reply(), request)
+        sent = sum(map(len, body))
+        reply = counts.checked(reply, reader.draft.doubts, model=name, sent_bytes=sent)
     except ModelError as error:
         # Some servers repeat the key they refuse; what is said here is written down and shown.
         error.args = (str(error).replace(key or "\0", "[key]"),)
@@ -133,7 +141,7 @@ async def _hear(response: Response, reader: Reader, on_delta: OnDelta | None) ->
         else:
             body = await whole(response)
             if body.get("error"):
-                raise _broken_off(body, "")
+                raise _broken_off(body, "", unused=True)
             reader.read(body)
         reader.finish()
     except UNREADABLE as error:
@@ -160,21 +168,27 @@ def _take(data: bytes, reader: Reader, on_delta: OnDelta | None) -> None:
         return
     event = json_object(data)
     if event.get("error"):
-        raise _broken_off(event, "The answer broke off: ")
+        raise _broken_off(event, "The answer broke off: ", unused=not reader.draft.begun)
+    reader.draft.begun = True
     for words in reader.take(event):
         if on_delta is not None:
             on_delta(words)
 
 
-def _broken_off(body: dict[str, Any], opening: str) -> ModelError:
-    """An error where an answer was due, with status 200: judged by what it says of itself."""
+def _broken_off(body: dict[str, Any], opening: str, *, unused: bool) -> ModelError:
+    """An error where an answer was due, with status 200: judged by what it says of itself.
+
+    `unused`: nothing of an answer came before it.
+    """
     said = error_text(orjson.dumps(body))
     error: Any = body["error"]
     about = cast(dict[str, Any], error) if isinstance(error, dict) else {}
     code: Any = about.get("code")
     if not isinstance(code, int) or not 400 <= code < 600:
         code = _STATUSES.get(str(about.get("type")), 503)
-    return failure(code, said, f"{opening}{said}")
+    error = failure(code, said, f"{opening}{said}")
+    error.unused = unused and error.unused
+    return error
 
 
 def _checked(reply: Reply, request: Request) -> Reply:
@@ -214,10 +228,6 @@ def words(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} is not text")
     return value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL keeps no NUL
-
-
-def count(value: Any) -> int:
-    return int(value or 0)
 
 
 def made_call(identity: str, name: str, arguments: Any) -> ToolCall:

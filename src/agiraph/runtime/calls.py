@@ -1,7 +1,9 @@
 """Calls: making one tool call so that a crash anywhere in it is resolved, told or repeated."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
@@ -15,10 +17,13 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 
-IN_DOUBT = (
-    "The runtime was cut off while this call was under way. It may or may not have happened. "
-    "Find out before you make it again."
-)
+MAYBE = "It may or may not have happened. Find out before you make it again."
+IN_DOUBT = f"The runtime was cut off while this call was under way. {MAYBE}"
+
+
+TOO_LATE = "Stopped: the time limit of this work is reached."
+ENDING_SECONDS = 5.0
+"""What a tool that acts once gets to end in order by itself after the time limit, as a command."""
 
 
 class Halted(Exception):
@@ -80,7 +85,7 @@ class Caller:
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
             # From here on a crash is told, not repeated.
             ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
-        return await self._record(ctx, call, await tool.act(ctx, **arguments))
+        return await self._record(ctx, call, await _in_time(ctx, tool, arguments))
 
     async def _ask(self, ctx: RunContext, call: ToolCall) -> Answer:
         """What the person says to this call: parked until they do, recorded if they refuse."""
@@ -105,3 +110,17 @@ class Caller:
         else:
             ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer
+
+
+async def _in_time(ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> Answer:
+    """Let a tool act for no longer than the time limit of the work allows."""
+    once = tool.effect == "once"
+    left = ctx.seconds_left
+    limit = asyncio.timeout(None if left is None else left + ENDING_SECONDS * once)
+    try:
+        async with limit:
+            return await tool.act(ctx, **arguments)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    return Done(f"{TOO_LATE} {MAYBE}" if once else TOO_LATE, failed=True)

@@ -42,6 +42,7 @@ LINGER_SECONDS = 10.0
 """How long a program may go on once its result is there and stays as it is."""
 LONGEST_SECONDS = 3600.0
 """How long it may take if its node does not say."""
+SHORTEST_SECONDS = 0.1
 LONGEST_RESULT = 20_000
 OUTPUT_SHOWN = 4000
 SELDOM, LONGEST_PAUSE = 1.1, 10.0
@@ -213,7 +214,8 @@ def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
 
 
 def _seconds(ctx: RunContext) -> float:
-    return ctx.node.budget.seconds or LONGEST_SECONDS
+    left = ctx.seconds_left
+    return LONGEST_SECONDS if left is None else max(left, SHORTEST_SECONDS)
 
 
 def _spool(ctx: RunContext, run: str) -> Path:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
@@ -26,7 +27,7 @@ from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, Start
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services import board, journal
-from agiraph.services.spending import Envelope, envelopes
+from agiraph.services.spending import Envelope, envelopes, seconds_left
 from agiraph.store import messages, threads, waits
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
@@ -53,6 +54,7 @@ class _Seat(NamedTuple):
     """What a person sent along with what they asked for."""
     waiting: dict[str, str]
     paid_from: tuple[Envelope, ...]
+    deadline: datetime | None
     start: Start | None
     """What is known for work that is only about to begin."""
 
@@ -62,6 +64,7 @@ def _seat(tx: Tx, lease: Lease) -> _Seat:
     node = NODES.get(tx, lease.node_id)
     by_teammate = node.creator_id not in (HUMAN, SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
+    left = seconds_left(tx, node)
     is_fresh = node.lane == "work" and not turns
     return _Seat(
         team=TEAMS.get(tx, lease.team_id),
@@ -72,6 +75,7 @@ def _seat(tx: Tx, lease: Lease) -> _Seat:
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         paid_from=envelopes(tx, node),
+        deadline=None if left is None else tx.now + timedelta(seconds=left),
         start=prompt.start(tx, agent, node) if is_fresh else None,
     )
 
@@ -217,6 +221,7 @@ class Executor:
             transcript=Transcript(),
             waiting=seat.waiting,
             paid_from=seat.paid_from,
+            deadline=seat.deadline,
             specialists=self.specialists,
             check_model=self.models.resolve,
             known_tools=self._known_tools,

@@ -25,7 +25,7 @@ async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
         await loop.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
     if ctx.transcript.last_spoken.ref == "landing":
         with contextlib.suppress(ModelError):  # without a last word, then
-            await loop.think(ctx, may_call=False)
+            await loop.think(ctx, may_call=False, seconds=loop.budget.landing_seconds(ctx))
     last = ctx.transcript.last_reply
     said = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."

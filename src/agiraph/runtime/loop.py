@@ -6,10 +6,11 @@ thing starts, so calling `run` again after a crash or a park picks up where it w
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
-from agiraph.domain.errors import ContextExceeded, ModelError
+from agiraph.domain.errors import ContextExceeded, ModelError, OutOfTime
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.work import StopReason
 from agiraph.policies.breaker import Breaker
@@ -18,6 +19,7 @@ from agiraph.providers.base import Model, Request
 from agiraph.runtime.calls import Caller, Halted
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import hand_in, land
+from agiraph.runtime.time_limit import within
 from agiraph.services import journal
 from agiraph.services.journal import Notice
 from agiraph.tools.context import RunContext
@@ -42,9 +44,12 @@ class Loop:
         while True:
             if outcome := self.breaker.verdict(ctx.transcript):
                 return await hand_in(self, ctx, outcome)
-            if stop := self.budget.spent(ctx) or await self.ready(ctx):
-                return await land(self, ctx, stop) if isinstance(stop, StopReason) else stop
-            reply = await self.think_or_shorten(ctx)
+            try:
+                if stop := self.budget.spent(ctx) or await self.ready(ctx):
+                    return await land(self, ctx, stop) if isinstance(stop, StopReason) else stop
+                reply = await self.think_or_shorten(ctx)
+            except OutOfTime:
+                return await land(self, ctx, StopReason.TIME_SPENT)
             if reply and (outcome := await self.act(ctx, reply.calls)):
                 return outcome
 
@@ -93,16 +98,17 @@ class Loop:
         *,
         may_call: bool = True,
         schema: dict[str, Any] | None = None,
+        seconds: float | None = None,
     ) -> Turn:
-        """Ask the model; its whole answer is written down, or none of it."""
-        watch, shown = self.on_delta, ctx.transcript
+        """Ask the model, for so long or as the time limit allows; write down all of it or none."""
+        on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
+        shown, allowed = ctx.transcript, ctx.seconds_left if seconds is None else seconds
+        asked = Request(transcript=shown, tools=self.specs, may_call=may_call, schema=schema)
         try:
-            reply = await self.model.reply(
-                Request(transcript=shown, tools=self.specs, may_call=may_call, schema=schema),
-                None if watch is None else lambda words: watch(ctx, words),
-            )
+            reply = await within(allowed, lambda: self.model.reply(asked, on_delta))
         except ModelError as error:
-            await ctx.store.write(journal.lose_call, ctx.lease, reason=str(error))
+            reason, unused = str(error), error.unused
+            await ctx.store.write(journal.lose_call, ctx.lease, reason=reason, unused=unused)
             raise
         turn = await ctx.store.write(
             journal.reply,

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
@@ -48,6 +49,8 @@ class RunContext:
     transcript: Transcript
     paid_from: tuple[Envelope, ...] = ()
     """The envelopes its calls to models are paid from, outermost first."""
+    deadline: datetime | None = None
+    """When the time limit of this node, or of one above it, is reached."""
     waiting: dict[str, str] = field(default_factory=dict[str, str])
     """Calls of this thread that were parked before this run began, and on what."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
@@ -65,6 +68,13 @@ class RunContext:
 
     answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])
     """Answers that go with the next write, which comes before anything else can happen."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long this run may still take; None if nothing limits it."""
+        if self.deadline is None:
+            return None
+        return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
 
     @property
     def tainted_by(self) -> str | None:

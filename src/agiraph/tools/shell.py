@@ -17,6 +17,7 @@ from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext
 
 LONGEST = 3600
+SHORTEST = 0.1
 WITHOUT_NETWORK = (
     "(It ran without network and could write only here, since this thread holds words from {by}. "
     "If it needs more, make the call again with network=true: the human is asked.)"
@@ -81,7 +82,7 @@ async def bash(
     ] = False,
 ) -> Answer:
     """Run a shell command."""
-    node = ctx.home.node_path(ctx.team.id, ctx.node.id)
+    node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     tainted_by = ctx.tainted_by or await _strange(ctx, command)
     is_confined = tainted_by is not None and not ctx.is_vouched_for
     given = command
@@ -96,7 +97,7 @@ async def bash(
         ctx.home.spool(_spool_name(ctx, ctx.calling)),
         command=given,
         cwd=node / "scratch",
-        timeout=timeout,
+        timeout=timeout if left is None else min(timeout, max(left, SHORTEST)),
         env=commands.child_environment(node),
     )
     answer = shown(result)

@@ -1,0 +1,120 @@
+"""A call that a provider refused before any work costs nothing; one that may have worked does."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Budget
+from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.registry import Keys
+from agiraph.services import costs
+from agiraph.store import spend
+from agiraph.testing import ModelServer, World, says
+from agiraph.testing.model_server import (
+    Cut,
+    Empty,
+    Garbage,
+    Overflow,
+    Seen,
+    Status,
+    Step,
+    StreamError,
+)
+
+MODEL = "openai/test"
+PRICES = Prices({MODEL: Terms(input_usd=1.0, output_usd=1.0)})
+LATER = {"retry-after": "90"}
+"""More than a retry waits for: the call fails at its first try."""
+
+REFUSED: dict[str, Step] = {
+    "400": Status(400),
+    "401": Status(401),
+    "402": Status(402),
+    "403": Status(403),
+    "404": Status(404),
+    "422": Status(422),
+    "429": Status(429, headers=LATER),
+    "503": Status(503, headers=LATER),
+    "529": Status(529, headers=LATER),
+    "too long": Overflow(250_000, 200_000),
+    "an error in place of an answer": Status(200, {"error": {"code": 401, "message": "no key"}}),
+}
+MAY_HAVE_WORKED: dict[str, Step] = {
+    "408": Status(408, headers=LATER),
+    "500": Status(500, headers=LATER),
+    "502": Status(502, headers=LATER),
+    "504": Status(504, headers=LATER),
+    "closed before the answer": Cut(None),
+    "cut off": Cut(60, says("This is a long answer that is cut off.")),
+    "broken off": StreamError(2),
+    "garbage": Garbage(),
+    "empty": Empty(),
+    "said nothing": says(""),
+    "refused by the model": says("", finish="content_filter"),
+}
+
+
+async def booked(world: World, model: str = MODEL) -> tuple[int, float]:
+    """How many lost calls, and dollars, a team's first step is charged for; costs agree."""
+    founded = await world.found("Try", model=model, budget=Budget(turns=3))
+    await world.settle()
+    assert founded.node is not None
+    rows = await world.store.read(spend.of_node, NodeId(founded.node.id))
+    total = (await world.store.read(costs.of_team, founded.team.id)).total
+    assert (total.lost, total.usd) == (sum(r.lost for r in rows), sum(r.usd for r in rows))
+    assert total.calls == 0
+    return total.lost, total.usd
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_a_refused_call_costs_nothing(tmp_path: Path, database_url: str, case: str) -> None:
+    async with ModelServer(lambda _: REFUSED[case]) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        path = tmp_path / "home"
+        async with World(path, database_url=database_url, keys=keys, prices=PRICES) as world:
+            assert await booked(world) == (0, 0.0)
+            assert server.requests
+            await world.restart()  # nor is it found later, as a call that a crash cut off
+            await world.settle()
+
+
+async def test_a_server_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound, and never listening
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        keys = Keys(openai_key="sk-test", openai_url=url)
+        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+            assert await booked(world) == (0, 0.0)
+
+
+@pytest.mark.parametrize("case", MAY_HAVE_WORKED)
+async def test_a_call_that_may_have_worked_is_charged(tmp_path: Path, case: str) -> None:
+    async with ModelServer(lambda _: MAY_HAVE_WORKED[case]) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+            lost, usd = await booked(world)
+    assert (lost, usd > 0) == (1, True)
+
+
+async def test_one_try_that_may_have_worked_is_enough(tmp_path: Path) -> None:
+    """The first try is cut off, the second is refused: the call is charged."""
+    steps: list[Step] = [Cut(60, says("This is a long answer.")), Status(401)]
+    async with ModelServer(steps) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+            lost, _ = await booked(world)
+    assert lost == 1
+
+
+async def test_a_chain_is_charged_if_any_of_its_models_may_have_worked(tmp_path: Path) -> None:
+    def script(seen: Seen) -> Step:
+        return Status(500) if seen.model == "first" else Status(429, headers=LATER)
+
+    async with ModelServer(script) as server:
+        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+            refused, _ = await booked(world, "openai/second, openai/third")
+            lost, _ = await booked(world, "openai/first, openai/second")
+    assert (refused, lost) == (0, 1)
