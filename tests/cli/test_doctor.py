@@ -14,7 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.home import commands
-from agiraph.services import mail
+from agiraph.services import checkup, mail
 from agiraph.store import deliveries, waits
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.nodes import NODES
@@ -298,3 +298,40 @@ async def test_a_home_that_cannot_be_written_to_is_named(home: str) -> None:
     assert (told.code, f"{home} cannot be written to (/" in " ".join(told.out.split())) == (1, True)
     tried = await agiraph("run", "Try")
     assert (tried.code, f"'{home}' cannot be the home" in tried.err) == (1, True)
+
+
+PLANTED: dict[str, tuple[dict[str, Any], str]] = {
+    "nobody": ({"owner": None}, "runs, but nobody owns it."),
+    "crashes": ({"crashes": 2}, "was started again 2 times without getting a step further"),
+    "told to stop": ({"cancel_requested": True}, "was told to stop, and has not"),
+    "silent": ({}, "runs, but nothing has come of it since"),
+}
+
+
+@pytest.mark.parametrize("how", PLANTED)
+async def test_running_work_that_has_no_runner_or_cannot_end_is_found(
+    tmp_path: Path, database_url: str, how: str
+) -> None:
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
+    changes, told = PLANTED[how]
+    async with World(tmp_path / "home", database_url=database_url) as world:  # a clock of its own
+        founded = await parked(world)
+
+        def plant(tx: Tx) -> list[str]:
+            known: dict[str, Any] = {"status": NodeStatus.RUNNING, "owner": "run_gone"}
+            before = NODES.get(tx, founded.node.id)
+            NODES.update(tx, founded.node.id, **{**known, **changes})
+            found = checkup.stuck(tx, is_running=True)
+            if tx.dialect == "postgres":  # whose engine would mend it before anybody looks
+                NODES.update(tx, before.id, status=before.status, owner=None)
+            return found
+
+        world.clock.advance(seconds=3600)
+        [found] = await world.store.write(plant)
+        orphaned = "runs, but the process that ran it is gone."
+        by_job = database_url.startswith("postgres") and how != "nobody"
+        assert found.startswith(f"{founded.node.id} {orphaned if by_job else told}")
+        if not by_job and not database_url.startswith("postgres"):
+            code, report = await visit(agiraph)
+            [line] = problems(report)["work"]
+            assert (code, line.startswith(f"{founded.node.id} {told}")) == (1, True)

@@ -13,7 +13,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
 from agiraph.runtime.command_line import LONGEST_RESULT, Command
-from agiraph.services import endings, stalls
+from agiraph.services import retries, stalls
 from agiraph.testing import World
 from tests.runtime.programs import (
     Gate,
@@ -113,7 +113,7 @@ async def test_a_failed_program_can_be_given_another_try(world: World) -> None:
     """It finds what it left; how the first try ended no longer counts."""
     command = f"echo try >> tries.txt; [ $(wc -l < tries.txt) = 2 ] && {HANDS_IN}"
     failed = await done(world, command)
-    await world.store.write(endings.retry, failed.id)
+    await world.store.write(retries.retry, failed.id)
     await world.settle()
 
     node = await world.node(failed.id)
@@ -311,7 +311,9 @@ async def test_a_result_that_is_no_text_or_too_long_is_cut_and_mended(world: Wor
     long = await done(world, "head -c 5000000 /dev/zero | tr '\\0' x > _result.md")
 
     assert (odd.status, odd.result) == (NodeStatus.COMPLETED, "a�b�c")
-    assert (long.status, long.result) == (NodeStatus.COMPLETED, "x" * LONGEST_RESULT)
+    shown = "x" * LONGEST_RESULT + "\n… (this is the beginning; the whole text is in _result.md)"
+    assert (long.status, long.result) == (NodeStatus.COMPLETED, shown)
+    assert len(world.published(long)["_result.md"]) == 5_000_000
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import endings, people, teams
+from agiraph.services import endings, people, retries, teams
 from agiraph.store.teams import TEAMS
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
@@ -198,7 +198,7 @@ async def test_a_node_that_is_tried_again_after_a_circle_is_tried(world: World) 
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert goal.stop_reason is StopReason.LOOPING
-    await world.store.write(endings.retry, goal.id)
+    await world.store.write(retries.retry, goal.id)
     await world.settle()
 
     [goal] = await world.board(founded.team.id)

@@ -352,7 +352,8 @@ async def test_cancelled_research_reports_nothing(world: World) -> None:
     await world.settle()
     await world.store.write(endings.cancel, node.id)
     assert [m.kind for m in await world.inbox()] == ["question"]
-    assert node.budget == Budget(turns=16, calls={"web_search": 5, "web_fetch": 3})
+    calls = {"web_search": 5, "web_fetch": 3}
+    assert node.budget == Budget(turns=16, calls=calls, given={"turns": 16})
 
 
 def test_a_summary_is_the_section_of_that_name_or_the_beginning() -> None:

@@ -63,6 +63,8 @@ class Assignment(Data):
     agent_id: str
     agent: str | None = None
     """Its name, when it is given the node for the first time."""
+    added: dict[str, float] | None = None
+    """With a retry: how much each limit that was used up was raised by."""
 
 
 class Start(Data):

@@ -39,6 +39,9 @@ class Queue(NamedTuple):
         return cls(AgentId(agent_id), cast(Lane, lane or "work"))
 
 
+RESULT_FILE = "_result.md"
+"""The file beside a node's results that holds the whole of a result too long for a message."""
+
 Halt = Literal["cancel", "pause"]
 """What a person may ask of running work; heard at the next yield point."""
 
@@ -102,6 +105,14 @@ class Budget:
     """Of this node and all below it, as tokens and usd are."""
     seconds: float | None = None
     calls: dict[str, int] = field(default_factory=dict[str, int])
+    given: dict[str, float] = field(default_factory=dict[str, float])
+    """Limits as they were first chosen, by name. No default lowers a limit that is listed here,
+    and a retry grants the listed amount again."""
+
+    @property
+    def is_single_turn(self) -> bool:
+        """Whether the node was made for one reply, however often it was retried."""
+        return self.given.get("turns", self.turns) == 1
 
 
 def _tokens(value: object) -> int:
@@ -205,6 +216,11 @@ class WorkNode:
     worked_seconds: float = 0.0
     """Time at work before it was last claimed; waiting does not count."""
     ended_at: datetime | None = None
+
+    @property
+    def is_goal(self) -> bool:
+        """Whether this is the work on its team's goal, and not a part of it or work beside it."""
+        return self.source == "system" and self.parent_id is None
 
     def moved(self, to: NodeStatus, **changes: Any) -> "WorkNode":
         """A copy in the next status, or `IllegalMove` if the rules forbid it."""

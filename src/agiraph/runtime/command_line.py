@@ -20,7 +20,7 @@ from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.taint import MARK, by_program
 from agiraph.domain.taint import is_foreign as is_from_strangers
-from agiraph.domain.work import StopReason
+from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.beneath import Folder
 from agiraph.home.commands import CommandResult
@@ -35,7 +35,7 @@ from agiraph.tools import proof
 from agiraph.tools.base import NO_TEXT
 from agiraph.tools.context import RunContext
 
-TASK, CONTEXT, RESULT = "_task.md", "_context.json", "_result.md"
+TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
 LOOK_SECONDS = 0.25
 """How often the files are looked at while the program runs."""
 LINGER_SECONDS = 10.0
@@ -295,7 +295,10 @@ def _handed_in(folder: Folder) -> str:
         text = folder.read(RESULT, limit=4 * LONGEST_RESULT).decode(errors="replace")
     except Refused:
         return ""
-    return text.replace("\0", NO_TEXT).strip()[:LONGEST_RESULT]
+    text = text.replace("\0", NO_TEXT).strip()
+    if len(text) <= LONGEST_RESULT:
+        return text
+    return f"{text[:LONGEST_RESULT]}\n… (this is the beginning; the whole text is in {RESULT})"
 
 
 def _nothing(result: CommandResult) -> Failed:

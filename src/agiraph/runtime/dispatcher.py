@@ -25,7 +25,7 @@ from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes, lanes
-from agiraph.services import endings, journal, leases, work
+from agiraph.services import endings, journal, leases, notices, work
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -35,6 +35,8 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 MODEL_PAUSE = 30.0
 LONGEST_MODEL_PAUSE = 900.0
+LONGEST_DETAIL = 4000
+"""Characters of what a bug of ours said that its node's end carries; the log has all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,18 @@ class Dispatcher:
                 raise
 
     async def _attempt(self, lease: Lease) -> None:
+        """Run the node and write down how that ended; whatever breaks in either ends it, too."""
+        try:
+            await self._run_once(lease)
+        except (Fenced, StoreUnavailable, StoreDamaged):
+            raise
+        except Exception as error:
+            log.exception("%s broke", lease.node_id)
+            detail = "".join(traceback.format_exception_only(error)).strip()
+            detail = notices.cut(detail, LONGEST_DETAIL)
+            await self.store.write(journal.end, lease, Failed(StopReason.BROKEN, detail))
+
+    async def _run_once(self, lease: Lease) -> None:
         try:
             outcome = await self.executor.run(lease)
         except Halted as halted:
@@ -118,12 +132,6 @@ class Dispatcher:
             # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
             text = f"I cannot go on: {error} Tell me when I should try again."
             await self.store.write(work.ask_to_go_on, lease, reason=str(error), text=text)
-        except (Fenced, StoreUnavailable, StoreDamaged):
-            raise
-        except Exception as error:
-            log.exception("%s broke", lease.node_id)
-            detail = "".join(traceback.format_exception_only(error)).strip()
-            await self.store.write(journal.end, lease, Failed(StopReason.BROKEN, detail))
         else:
             await self._write_down(lease, outcome)
 

@@ -181,7 +181,7 @@ class Executor:
         )
 
     def _tools(self, seat: _Seat) -> Mapping[str, Tool]:
-        if seat.node.parent_id is not None and seat.node.budget.turns == 1:
+        if seat.node.parent_id is not None and seat.node.budget.is_single_turn:
             return {}  # a single inference
         key = (seat.agent.role, seat.agent.tools)
         if key not in self.toolsets:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.work import StopReason
+from agiraph.runtime.spill import keep_result, shown_result
+from agiraph.services import notices
 from agiraph.services.journal import Notice
 from agiraph.tools.context import RunContext
 
@@ -37,13 +39,17 @@ async def hand_in(loop: "Loop", ctx: RunContext, outcome: Finished | Failed) -> 
     await loop.caller.settle(ctx)
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
-    summary = outcome.result or (outcome.detail if partial else "")
+    said = outcome.result or ""
+    name = await keep_result(ctx, said)
+    summary = notices.fitted(said or (outcome.detail if isinstance(outcome, Failed) else ""))
     manifest: dict[str, str] = {}
     unpublished = ""
     try:
         manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
     except Refused as error:
         unpublished = f" Its files could not be published: {error}"
+    said = shown_result(ctx, said, name, manifest)
     if isinstance(outcome, Failed):
-        return Failed(outcome.reason, outcome.detail + unpublished, outcome.result, manifest)
-    return Finished(outcome.result + unpublished, outcome.reason, manifest)
+        detail = outcome.detail + unpublished
+        return Failed(outcome.reason, detail, said or outcome.result, manifest)
+    return Finished(said + unpublished, outcome.reason, manifest)

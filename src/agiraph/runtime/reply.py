@@ -1,10 +1,12 @@
 """Reply: answers what a person said at once, beside whatever the agent works on."""
 
+import asyncio
+import contextlib
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript, Turn
-from agiraph.domain.errors import ModelError
+from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
@@ -12,6 +14,7 @@ from agiraph.domain.taint import graver
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.runtime.prompt import Opening, guidance, note, titled
+from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.services import conversation, knowledge, notices, promises, recall, taint
 from agiraph.services.conversation import Work
 from agiraph.services.journal import Notice
@@ -105,10 +108,24 @@ async def without_a_model(ctx: RunContext, why: Exception) -> Outcome:
 
 
 async def _say(ctx: RunContext, text: str) -> Outcome:
-    outcome = Finished(text, StopReason.FINISHED)
+    text, manifest = await _kept(ctx, text)
+    outcome = Finished(text, StopReason.FINISHED, manifest)
     decided = _decided(ctx.transcript)
     await ctx.store.write(conversation.conclude, ctx.lease, outcome, text=text, work=decided)
     return outcome
+
+
+async def _kept(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
+    """An answer as a message can carry it; of a longer one the whole is published as a file."""
+    if len(text) <= notices.MESSAGE:
+        return text, {}
+    folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
+    manifest: dict[str, str] = {}
+    await asyncio.to_thread(folder.prepare, ctx.node, ctx.node.refs)
+    name = await keep_result(ctx, text)
+    with contextlib.suppress(Refused):  # then it is in scratch/ alone, and the answer says so
+        manifest = await asyncio.to_thread(folder.publish, notices.fitted(text))
+    return shown_result(ctx, text, name, manifest), manifest
 
 
 async def _talk(loop: "Loop", ctx: RunContext) -> str:

@@ -1,10 +1,16 @@
-"""Spill: an answer too long for a thread goes into a file, and the thread says where to read on."""
+"""Spill: a text too long for a thread or a message goes into a file that it then names."""
 
 import asyncio
+from collections.abc import Container
 from dataclasses import replace
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Done
+from agiraph.domain.work import RESULT_FILE
+from agiraph.home.beneath import Folder
+from agiraph.services import notices
+from agiraph.store.rows import to_text
 from agiraph.tools.context import RunContext
 
 LONGEST = 20_000
@@ -31,3 +37,42 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
         f"in {path}: read it in pages with read_file …\n{answer.text[-TAIL:]}"
     )
     return replace(answer, text=text)
+
+
+async def keep_result(ctx: RunContext, text: str) -> str | None:
+    """Write a result too long for another agent's thread into scratch/, to be published with it.
+
+    Return the file's name; None for a text that is short, or that could not be written.
+    """
+    if len(text) <= notices.LONGEST:
+        return None
+    try:
+        return await asyncio.to_thread(_keep, ctx, to_text(text).encode())
+    except Refused:
+        return None
+
+
+def _keep(ctx: RunContext, data: bytes) -> str:
+    folder, _ = ctx.scope.resolve("scratch", "w")
+    stem, _, kind = RESULT_FILE.partition(".")
+    with folder:
+        number, name = 1, RESULT_FILE
+        while folder.exists(name) and not _holds(folder, name, data):
+            number, name = number + 1, f"{stem}-{number + 1}.{kind}"
+        if not folder.exists(name):  # after a crash it is there already
+            folder.write(name, data)
+    return name
+
+
+def _holds(folder: Folder, name: str, data: bytes) -> bool:
+    try:
+        return folder.read(name, limit=len(data) + 1) == data
+    except Refused:
+        return False  # a directory, or something else that no text is in
+
+
+def shown_result(ctx: RunContext, text: str, name: str | None, published: Container[str]) -> str:
+    """The result as its node's row and messages carry it; a long one names its file."""
+    place = "published" if name is not None and name in published else "scratch"
+    whole = f"in nodes/{ctx.node.id}/{place}/{name}" if name else f"in thread {ctx.lease.thread_id}"
+    return notices.fitted(text, whole=f"The whole text is {whole}.") if text.strip() else text

@@ -12,7 +12,7 @@ from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.people import Team
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services import endings, mail
+from agiraph.services import endings, mail, notices
 from agiraph.store import messages, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -70,7 +70,7 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
     threads.hold(tx, lease)
     threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
     known = news(tx, lease.node_id)
-    title, text = verdict.title.strip()[:TITLE], verdict.text.strip()[:TEXT]
+    title, text = notices.cut(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
     scored = {"score": verdict.score, "threshold": threshold}
     if known is None:
         return _end(tx, lease, reason="already delivered", scored=scored)
@@ -86,11 +86,19 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
         sender=lease.agent_id,
         recipient=HUMAN,
         kind="briefing",
-        title=title or text.splitlines()[0][:TITLE],
+        title=title or notices.first_line(text),
         text=text,
         node_id=known.work,
+        refusable=False,
     )
     return _end(tx, lease, reason="worth it", message=message, scored=scored)
+
+
+def _shortened(text: str, lease: Lease) -> str:
+    text = text.strip()
+    if len(text) <= TEXT:
+        return text
+    return f"{text[:TEXT]}\n… ({len(text) - TEXT:,} characters more, in thread {lease.thread_id})"
 
 
 def _end(

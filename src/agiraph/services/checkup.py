@@ -6,7 +6,7 @@ from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import Refused
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services import deliveries as outgoing
-from agiraph.services import firing, waiting
+from agiraph.services import firing, stalls, waiting
 from agiraph.store import ailments, deliveries, nodes, stock, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -36,12 +36,30 @@ def stuck(tx: Tx, *, is_running: bool) -> list[str]:
         late = stock.overdue_seconds(tx)
         if late > LATE.total_seconds():
             found.append(f"A timer is {late:.0f} seconds late although somebody is at work.")
-        found += [f"{node.id} runs, but nobody owns it." for node in _unowned(tx)]
+        found += filter(None, (_unattended(tx, node) for node in ailments.left_running(tx)))
     return found
 
 
-def _unowned(tx: Tx) -> list[WorkNode]:
-    return [node for node in ailments.left_running(tx) if node.owner is None]
+def _unattended(tx: Tx, node: WorkNode) -> str | None:
+    """Why a running node, in a sentence, looks as if it had no runner or could not end."""
+    if node.owner is None:
+        return f"{node.id} runs, but nobody owns it."
+    if ailments.is_orphaned(tx, node):
+        return f"{node.id} runs, but the process that ran it is gone."
+    if node.crashes:
+        return (
+            f"{node.id} was started again {node.crashes} times without getting a step further; "
+            "the server's log says why."
+        )
+    if node.cancel_requested and tx.now - stalls.last_sign(tx, node) > LATE:
+        return f"{node.id} was told to stop, and has not: restart the server, which ends it."
+    if node.lane == "work" and stalls.is_late(tx, node):
+        at = stalls.last_sign(tx, node)
+        return (
+            f"{node.id} runs, but nothing has come of it since {at:%Y-%m-%d %H:%M}: cancel it, or "
+            "restart the server."
+        )
+    return None
 
 
 def _forgotten(tx: Tx) -> list[str]:

@@ -87,7 +87,8 @@ def conclude(
         recipient=HUMAN,
         text=text,
         node_id=lease.node_id,
-        in_reply_to=asked[-1].id,
+        in_reply_to=asked[-1].id if asked else None,
+        refusable=False,
     )
     unheard = [message for message in asked if message.seen_at is None]
     if work == "not_needed":

@@ -1,6 +1,6 @@
 """Endings: how a node ends, and what that sets in motion. One transaction each."""
 
-from agiraph.domain.chat import AGAIN, Lease
+from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
 from agiraph.domain.messages import ASKS_FOR_WORK
@@ -17,15 +17,12 @@ from agiraph.services import (
     rest,
     stage_clocks,
     stages,
-    triggers,
     waiting,
 )
 from agiraph.store import dependencies, messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
-
-TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
 
 
 def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
@@ -39,6 +36,9 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
             status, text = NodeStatus.COMPLETED, result
         case Failed(reason, detail, result, manifest):
             status, text = NodeStatus.FAILED, detail
+    # From here on nothing may depend on what a model or a program wrote: an end is never refused.
+    text = notices.fitted(text)
+    doubts = None if doubts is None else notices.cut(doubts, notices.DOUBTS)
     node = nodes.move(
         tx,
         node,
@@ -76,10 +76,12 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
     _cancel_children(tx, node)  # of a node that has ended, too: some may go on in the background
     if node.status.is_final:
         return
-    if node.status is NodeStatus.RUNNING:
-        NODES.update(tx, node_id, cancel_requested=True)
+    if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
-        return tx.cancel(node.assignee_id, node.lane)
+        NODES.update(tx, node_id, cancel_requested=True)
+        tx.cancel(node.assignee_id, node.lane)
+        # If its runner is gone there is nobody to cancel: then whoever is woken ends the node.
+        return tx.wake(node.assignee_id, node.lane)
     end_cancelled(tx, node)
 
 
@@ -123,34 +125,6 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
         rest.begin(tx, agent, node)
         people.leave(tx, agent)
     board.distribute(tx, node.team_id)
-
-
-def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed node back into its queue; its thread goes on where it ended."""
-    node = NODES.get(tx, node_id, lock=True)
-    assignee = node.assignee_id
-    if assignee is None:
-        raise Refused(f"{node_id} belongs to nobody; assign it first.")
-    people.return_to_work(tx, teams.lock(tx, assignee))
-    node = nodes.move(
-        tx,
-        node,
-        NodeStatus.ASSIGNED,
-        attempt=node.attempt + 1,
-        stop_reason=None,
-        ended_at=None,
-        crashes=0,
-    )
-    thread = threads.of_node(tx, node.id)
-    if thread is not None:
-        leases.reopen(tx, thread.id, node, ref=f"{AGAIN}{node.attempt}", text=TRY_AGAIN)
-    if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
-        teams.TEAMS.update(tx, node.team_id, status="active")
-        tx.emit(node.team_id, "team.resumed")
-        triggers.revive(tx, node.team_id)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee)
-    tx.wake(assignee)
-    return node
 
 
 def _close(tx: Tx, node: WorkNode) -> None:
@@ -199,16 +173,11 @@ def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
     """Every request ends in a delivery; nobody is told what they did themselves."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
-    recipient: str = node.creator_id
-    if recipient == HUMAN and node.status is NodeStatus.CANCELLED:
+    if node.creator_id == HUMAN and node.status is NodeStatus.CANCELLED:
         return  # only a person, or the end of everything, cancels what a person asked for
-    if recipient != HUMAN:
-        creator = AGENTS.get(tx, node.creator_id)
-        members = teams.members(tx, node.team_id)
-        if creator.retired_at is not None and members:
-            recipient = members[0].id  # somebody has to know
-        if recipient == node.assignee_id:
-            return
+    recipient = _hearer(tx, node)
+    if recipient == node.assignee_id:
+        return
     mail.send(
         tx,
         team_id=node.team_id,
@@ -218,7 +187,19 @@ def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         title=notices.title_of(node),
         text=text if recipient == HUMAN else notice,
         node_id=node.id,
+        refusable=False,
     )
+
+
+def _hearer(tx: Tx, node: WorkNode) -> str:
+    """Who is told how a node ended: its creator; once that has left, the first member there is."""
+    if node.creator_id == HUMAN:
+        return HUMAN
+    creator = AGENTS.find(tx, node.creator_id)
+    if creator is not None and creator.retired_at is None:
+        return creator.id
+    members = teams.members(tx, node.team_id)
+    return members[0].id if members else HUMAN
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
@@ -228,7 +209,7 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
             continue  # it needed another one of these, and has ended with that
         needed = dependencies.needs(tx, dependent.id)
         unmet = [n for n in needed if board.is_unmet(n)]
-        what = "; ".join(f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet)
+        what = notices.listed([f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
         if unmet and dependent.if_unmet == "fail":
             why = f"It needs what did not succeed: {what}."
             _end_unrun(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
@@ -248,16 +229,18 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
+    members = teams.members(tx, node.team_id)
     mail.send(
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
-        recipient=teams.members(tx, node.team_id)[0].id,
-        kind="nudge",  # work again, for a coordinator that has none left
+        recipient=members[0].id if members else HUMAN,
+        kind="nudge" if members else "report",  # work again, for a coordinator with none left
         title=notices.title_of(node),
         text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
         "somebody with assign_worker all the same, or go on without it.",
         node_id=node.id,
+        refusable=False,
     )
 
 
@@ -272,5 +255,8 @@ def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
         return  # whoever works next hears it at the first yield point
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
+    try:
+        mail.become_work(tx, agent, late)
+    except Refused:
+        return  # a full team takes nobody back: the mail stays unread until the agent works again
     messages.mark_seen(tx, [m.id for m in late])
-    mail.become_work(tx, agent, late)

@@ -16,13 +16,13 @@ from agiraph.domain.messages import (
     MessageKind,
 )
 from agiraph.domain.people import Agent
-from agiraph.services import board, deliveries, people, taint, waiting
+from agiraph.services import board, deliveries, notices, people, taint, waiting
 from agiraph.services.board import name_of
 from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-TEXT_LIMIT = 100_000
+TEXT_LIMIT = notices.MESSAGE
 
 
 def send(
@@ -43,8 +43,15 @@ def send(
     sets_to_work: bool = True,
     reply_id: NodeId | None = None,
     attachments: tuple[Attachment, ...] = (),
+    refusable: bool = True,
 ) -> Message:
-    """Store a message; its recipient hears it at the next yield point, or is given it as work."""
+    """Store a message; its recipient hears it at the next yield point, or is given it as work.
+
+    What the runtime itself reports is not refusable: it is shortened or filled in instead, so that
+    no text can keep a node from ending.
+    """
+    if not refusable:
+        text, title = notices.fitted(text), notices.cut(title, notices.TITLE)
     if not text.strip():
         raise Refused("An empty message says nothing; write what you want to say.")
     if len(text) > TEXT_LIMIT:
@@ -187,6 +194,7 @@ def ask(
     kind: MessageKind = "question",
     options: Sequence[str] = (),
     ref: str | None = None,
+    refusable: bool = True,
 ) -> Message:
     """Put a question before the person; its answer comes back by the question's id.
 
@@ -206,6 +214,7 @@ def ask(
         options=tuple(options),
         node_id=lease.node_id,
         ref=ref,
+        refusable=refusable,
     )
 
 

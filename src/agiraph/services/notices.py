@@ -1,11 +1,25 @@
 """Notices: what the runtime tells an agent about work, always in one envelope."""
 
+from collections.abc import Sequence
+
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
 """Characters that one piece of work may put into another's thread; the rest is in its files."""
 NAMES = 2000
 """Characters of the list of what it published."""
+TITLE = 200
+"""Characters of a title, wherever one is shown."""
+DOUBTS = 4000
+"""Characters of what could not be confirmed of a result."""
+REASON = 400
+"""Characters of why a node waits, in a list of several."""
+LISTED = 20
+"""Nodes or files that one sentence names; of more, it gives the number."""
+MESSAGE = 100_000
+"""Characters of one message. A model or a person who writes more is refused; what the runtime
+itself reports is shortened, because nobody could write it anew."""
+NO_WORDS = "(It ended without a word.)"
 
 
 def assignment(node: WorkNode, *, giver: str) -> str:
@@ -39,7 +53,7 @@ def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST
         more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
         lines.append(f"Files: {shown[:NAMES]}{more}")
     if node.doubts:
-        lines.append(f"Not confirmed: {node.doubts}")
+        lines.append(f"Not confirmed: {cut(node.doubts, DOUBTS)}")
     return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text, longest))
 
 
@@ -51,7 +65,30 @@ _ENDINGS = {
 
 
 def title_of(node: WorkNode) -> str:
-    return node.title or first_line(node.task) or node.id
+    return cut(node.title.strip(), TITLE) or first_line(node.task) or node.id
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or as much of it as fits with a mark at its end."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def listed(names: Sequence[str], by: str = "; ") -> str:
+    """The first of these names in one line, and how many more there are."""
+    shown = by.join(names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown}{by}and {len(names) - LISTED} more"
+
+
+def fitted(text: str, *, whole: str = "") -> str:
+    """The text as a message can carry it: never blank, and never longer than a message.
+
+    `whole` says where all of a long text is.
+    """
+    if not text.strip():
+        return NO_WORDS
+    if len(text) <= MESSAGE:
+        return text
+    return f"{text[:LONGEST]}\n\n… ({len(text) - LONGEST:,} characters more.{whole and ' '}{whole})"
 
 
 def first_line(text: str) -> str:

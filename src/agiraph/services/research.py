@@ -61,9 +61,9 @@ def start(
         persistent=False,
         parent_thread_id=hirer.thread_id,
     )
-    limits = Budget(
-        turns=STEPS + searches + pages, calls={"web_search": searches, "web_fetch": pages}
-    )
+    turns = STEPS + searches + pages
+    calls = {"web_search": searches, "web_fetch": pages}
+    limits = Budget(turns=turns, calls=calls, given={"turns": turns})
     shared = limits
     if parent_id is not None:
         share = spending.share(tx, NODES.get(tx, parent_id), turns=limits.turns)
@@ -98,9 +98,10 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     title = notices.title_of(node)
     report = (node.result or "").strip()
     if not report:
-        why = text.strip() or "It ended without a report."
+        why = text.strip() if text != notices.NO_WORDS else "It ended without a report."
         _send(tx, node, kind="failure", title=title, text=f"There is no report. {why}")
         return _tell(tx, node, f"I could not finish the research you asked for ({title}): {why}")
+    report = notices.fitted(report)
     is_whole = node.status is NodeStatus.COMPLETED
     if not is_whole:
         title, report = f"{title} (incomplete)", f"{text.strip()}\n\n{report}"
@@ -127,8 +128,9 @@ def _send(tx: Tx, node: WorkNode, *, kind: "mail.MessageKind", title: str, text:
         recipient=HUMAN,
         kind=kind,
         title=title,
-        text=text[: mail.TEXT_LIMIT],
+        text=text,
         node_id=node.id,
+        refusable=False,
     )
 
 
@@ -142,6 +144,7 @@ def _tell(tx: Tx, node: WorkNode, text: str) -> None:
         recipient=HUMAN,
         text=text,
         node_id=node.id,
+        refusable=False,
     )
 
 

@@ -59,6 +59,7 @@ def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
         usd=half(budget.usd, used.usd),
         model_calls=None if calls is None else int(calls),
         seconds=None if seconds is None else max(seconds, 0.0),
+        given={} if turns is None else {"turns": turns},
     )
 
 
@@ -87,7 +88,7 @@ def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | N
     """
     for envelope in paid_from:
         NODES.get(tx, envelope.node_id, lock=True)
-        if reason := _spent(
+        if reason := exhausted(
             envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
         ):
             return reason
@@ -96,11 +97,12 @@ def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | N
 
 def empty(tx: Tx, node: WorkNode) -> StopReason | None:
     """Whether anything that is paid for by this node would find an empty envelope."""
-    found = (_spent(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
+    found = (exhausted(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
     return next(filter(None, found), None)
 
 
-def _spent(envelope: Envelope, used: spend.Total) -> StopReason | None:
+def exhausted(envelope: Envelope, used: spend.Total) -> StopReason | None:
+    """Which limit of an envelope is used up, if one is."""
     if envelope.calls is not None and used.calls >= envelope.calls:
         return StopReason.CALLS_SPENT
     if envelope.tokens is not None and used.tokens >= envelope.tokens:

@@ -18,18 +18,25 @@ def look(tx: Tx) -> int:
     """Tell of every node that has stalled, and forget those that go on; how many were told of."""
     told = 0
     for node in nodes.at_work(tx):
-        last = None if node.thread_id is None else threads.last(tx, node.thread_id)
-        at = max(filter(None, (node.claimed_at, last.at if last else None)), default=tx.now)
         if node.stalled_at is not None:
-            if at > node.stalled_at:
+            if last_sign(tx, node) > node.stalled_at:
                 NODES.update(tx, node.id, stalled_at=None)
-        elif _is_late(tx.now, at, last, tx):
+        elif is_late(tx, node):
             told += note(tx, node.id)
     return told
 
 
-def _is_late(now: datetime, at: datetime, last: Turn | None, tx: Tx) -> bool:
-    return now - at > timedelta(seconds=AFTER_SECONDS + _allowed(tx, last))
+def last_sign(tx: Tx, node: WorkNode) -> datetime:
+    """When a running node was claimed, or last written to."""
+    last = None if node.thread_id is None else threads.last(tx, node.thread_id)
+    return max(filter(None, (node.claimed_at, last.at if last else None)), default=tx.now)
+
+
+def is_late(tx: Tx, node: WorkNode) -> bool:
+    """Whether nothing has come of a running node for longer than any step of it may take."""
+    last = None if node.thread_id is None else threads.last(tx, node.thread_id)
+    longest = timedelta(seconds=AFTER_SECONDS + _allowed(tx, last))
+    return tx.now - last_sign(tx, node) > longest
 
 
 def _allowed(tx: Tx, last: Turn | None) -> float:
@@ -66,6 +73,7 @@ def note(tx: Tx, node_id: NodeId) -> bool:
         text=f"{worker} is at {notices.title_of(node)} ({node.id}), but nothing has come of it "
         f"for {AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
         node_id=node_id,
+        refusable=False,
     )
     return True
 

@@ -112,7 +112,7 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
 
 def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
     """Park the whole node on a question; the answer goes into the thread, and the work goes on."""
-    question = mail.ask(tx, lease, text=text)
+    question = mail.ask(tx, lease, text=text, refusable=False)
     on = f"answer:{question.id}"
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))

@@ -62,6 +62,14 @@ def left_running(tx: Tx) -> list[WorkNode]:
     return NODES.select(tx, "status = 'running' order by id limit :most", most=_MOST)
 
 
+def is_orphaned(tx: Tx, node: WorkNode) -> bool:
+    """Whether the job that claimed a node is gone; SQLite's owners cannot be looked up."""
+    if tx.dialect == "sqlite":
+        return False
+    sql = "select 1 from pgqueuer q where 'job ' || q.id::text = :owner"
+    return tx.one(sql, owner=node.owner) is None
+
+
 def waiting_for_nothing(tx: Tx) -> list[WorkNode]:
     where = (
         "status = 'waiting' and not exists (select 1 from waits w where w.node_id = nodes.id)"

@@ -9,6 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
+from agiraph.services import notices
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import proof
@@ -33,8 +34,8 @@ async def _hand_in(
 ) -> Answer:
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest = await asyncio.to_thread(folder.publish, summary)
-    files = ", ".join(sorted(manifest)) or "no files"
-    return Done(f"Published: {files}.", Finished(summary, reason, manifest, doubts))
+    files = notices.listed([notices.cut(n, notices.TITLE) for n in sorted(manifest)], by=", ")
+    return Done(f"Published: {files or 'no files'}.", Finished(summary, reason, manifest, doubts))
 
 
 async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
@@ -82,13 +83,14 @@ async def publish(
 @tool(
     effect="repeatable",
     guidance="""
-    Call this when the goal is reached, and only then. It publishes your scratch/ and ends the
-    team's work. If the goal cannot be reached, say so plainly in the summary: what was tried,
-    what stands in the way, what would help.
+    Call this when your assignment is done, and only then. It publishes your scratch/ and ends this
+    piece of work. If the assignment is the team's goal, it ends the team's work with it; any other
+    piece of work ends alone, and the work on the goal goes on. If it cannot be done, say so plainly
+    in the summary: what was tried, what stands in the way, what would help.
     """,
 )
 async def finish(ctx: RunContext, summary: Summary) -> Answer:
-    """Declare the team's goal reached, with the answer or a summary of the result."""
+    """Declare your assignment done, with the answer or a summary of the result."""
     is_quiet = ctx.node.source == "trigger" and summary.strip() == NOTHING_TO_DO
     reason = StopReason.NOTHING_TO_DO if is_quiet else StopReason.FINISHED
     return await _hand_in(ctx, summary, reason)

@@ -11,7 +11,7 @@ from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import WorkNode
-from agiraph.services import endings
+from agiraph.services import endings, retries
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -90,5 +90,8 @@ async def cancel_node(node: str, api: TheApi) -> Response:
 
 @router.post("/nodes/{node}/retry", responses=documented(404, 409))
 async def retry_node(node: str, api: TheApi) -> NodeView:
-    """Give a failed piece of work another try; its thread goes on where it ended."""
-    return await api.store.write(lambda tx: node_view(tx, endings.retry(tx, NodeId(node))))
+    """Give a failed piece of work another try; its thread goes on where it ended.
+
+    A limit that it had used up is granted again.
+    """
+    return await api.store.write(lambda tx: node_view(tx, retries.retry(tx, NodeId(node))))

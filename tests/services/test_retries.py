@@ -1,0 +1,173 @@
+"""A failed node that is given another try has room for it, whichever limit it ran out of."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.services import board, people, retries
+from agiraph.services.teams import Founded
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from agiraph.testing.scripted import Line
+from tests.services.team import gathered
+
+R = StopReason
+LOOK = says(call("list_files"), input_tokens=900, output_tokens=100)
+CALL = says(call("bash", command="true"), input_tokens=900, output_tokens=100)
+FINISH = says(call("finish", summary="done"))
+
+
+async def failed(world: World, budget: Budget, *lines: Line) -> WorkNode:
+    """The work on a goal, out of room; its model has these lines left for another try."""
+    world.script("ada", LOOK, CALL, *lines)
+    founded = await world.found("Reach it", budget=budget)
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.status is NodeStatus.FAILED
+    return node
+
+
+async def tried_again(world: World, node: WorkNode) -> tuple[WorkNode, dict[str, float]]:
+    await world.store.write(retries.retry, node.id)
+    events = await world.events(node.team_id)
+    await world.settle()
+    assert events[-1].type == "node.assigned"
+    return await world.node(node.id), events[-1].data["added"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason", "added"),
+    [
+        (Budget(turns=3), R.TURNS_SPENT, {"turns": 3}),
+        (Budget(tokens=2000), R.TOKENS_SPENT, {"tokens": 2000}),
+        (Budget(tokens=1500), R.TOKENS_SPENT, {"tokens": 2000}),
+        (Budget(model_calls=2), R.CALLS_SPENT, {"model_calls": 2}),
+        (Budget(turns=3, tokens=2000), R.TURNS_SPENT, {"turns": 2, "tokens": 2000}),
+    ],
+)
+async def test_a_limit_that_was_used_up_is_granted_again(
+    world: World, budget: Budget, reason: StopReason, added: dict[str, float]
+) -> None:
+    last_words = [] if budget.tokens or budget.model_calls else [says("That is all.")]
+    node = await failed(world, budget, *last_words, FINISH)
+    assert node.stop_reason is reason
+
+    node, told = await tried_again(world, node)
+    assert (node.status, node.result) == (NodeStatus.COMPLETED, "done")
+    assert told == added
+
+
+async def test_money_is_granted_again(world: World) -> None:
+    node = await failed(world, Budget(turns=3, usd=1.0), says("That is all."), FINISH)
+
+    def pay(tx: Tx) -> None:
+        tx.run("update spend set usd = 1.5 where node_id = :id", id=node.id)
+
+    await world.store.write(pay)
+    node, told = await tried_again(world, node)
+    assert (node.result, node.budget.usd, told) == ("done", 2.5, {"turns": 3, "usd": 1.5})
+
+
+async def test_time_starts_anew(world: World) -> None:
+    def takes_long(_: Any) -> Any:
+        world.clock.advance(seconds=61)
+        return LOOK
+
+    world.script("ada", takes_long, says("That is all."), CALL, FINISH)
+    founded = await world.found("Reach it", budget=Budget(seconds=60))
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.stop_reason is R.TIME_SPENT
+
+    node, told = await tried_again(world, node)
+    assert (node.result, told) == ("done", {"seconds": 60})
+
+
+async def test_every_try_is_granted_what_the_first_was_given_and_no_more(world: World) -> None:
+    world.script("ada", *[LOOK, CALL, says("That is all.")] * 3)
+    founded = await world.found("Reach it", budget=Budget(turns=3))
+    await world.settle()
+    limits: list[int] = []
+    for _ in range(3):
+        [node] = await world.board(founded.team.id)
+        assert node.stop_reason is R.TURNS_SPENT
+        limits.append(node.budget.turns)
+        if len(limits) < 3:
+            await tried_again(world, node)
+    assert limits == [3, 6, 9]
+
+
+async def test_a_failure_with_room_left_is_granted_nothing(world: World) -> None:
+    world.script("ada", *[LOOK] * 5, FINISH)
+    founded = await world.found("Reach it")
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.stop_reason is R.LOOPING
+
+    node, told = await tried_again(world, node)
+    assert (node.result, node.budget, told) == ("done", Budget(), {})
+
+
+async def test_calls_of_a_tool_are_granted_again(world: World) -> None:
+    budget = Budget(turns=3, calls={"bash": 1})
+    node = await failed(world, budget, says("That is all."), CALL, FINISH)
+
+    node, told = await tried_again(world, node)
+    assert (node.result, told) == ("done", {"turns": 3, "calls of bash": 1})
+    answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
+    assert not any("Not allowed" in text for text in answers)
+
+
+def give(tx: Tx, founded: Founded, budget: Budget) -> NodeId:
+    assert founded.node is not None
+    bob = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
+    return board.create(
+        tx,
+        team_id=founded.team.id,
+        task="Help",
+        source="delegation",
+        creator_id=founded.coordinator.id,
+        parent_id=founded.node.id,
+        assignee_id=bob.id,
+        budget=budget,
+    ).id
+
+
+async def test_a_single_answer_stays_one_when_it_is_tried_again(world: World) -> None:
+    founded, _ = await gathered(world)
+    bob = world.script("bob", RuntimeError("no"), says("It is 4."))
+    node_id = await world.store.write(give, founded, Budget(turns=1, given={"turns": 1}))
+    await world.settle()
+    assert (await world.node(node_id)).stop_reason is R.BROKEN
+
+    await world.store.write(retries.retry, node_id)
+    await world.settle()
+    node = await world.node(node_id)
+    assert (node.status, node.result) == (NodeStatus.COMPLETED, "It is 4.")
+    assert bob.requests[-1].tools == ()
+
+
+async def test_nothing_is_granted_beyond_what_the_work_above_has_left(world: World) -> None:
+    founded, _ = await gathered(world, budget=Budget(tokens=10_000))
+    assert founded.node is not None
+    world.script("bob", LOOK, CALL, FINISH)
+    node_id = await world.store.write(give, founded, Budget(tokens=2000))
+    await world.settle()
+    assert (await world.node(node_id)).stop_reason is R.TOKENS_SPENT
+
+    def spend_all(tx: Tx) -> None:
+        sql = "update spend set input_tokens = 20000 where node_id = :id"
+        tx.run(sql, id=founded.node.id)  # type: ignore[union-attr]
+
+    await world.store.write(spend_all)
+    with pytest.raises(Refused) as refused:
+        await world.store.write(retries.retry, node_id)
+    assert str(refused.value) == (
+        f"{node_id} is paid from the budget of {founded.node.id}, which is used up "
+        f"(tokens_spent). Retry {founded.node.id} first, or give the task anew."
+    )
+    assert (await world.store.read(NODES.get, node_id)).status is NodeStatus.FAILED
