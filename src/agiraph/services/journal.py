@@ -273,18 +273,22 @@ def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
 
 
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
-    """End the node; if that was the goal of a finite team, the team has ended with it."""
+    """End the node. Only the goal's own node ends a finite team with it."""
     if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
         return conversation.conclude(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
     node = endings.conclude(tx, lease, outcome)
     team = TEAMS.get(tx, lease.team_id)
-    is_goal = node.source == "system" and node.parent_id is None
     if team.mode != "finite" or team.status != "active" or node.lane != "work":
         return None
-    if outcome.reason is StopReason.FINISHED or (is_goal and isinstance(outcome, Finished)):
+    if node.parent_id is not None:
+        return None
+    if not node.is_goal:
+        teams.close_again(tx, team.id)
+    elif isinstance(outcome, Finished):
         teams.complete(tx, team.id, unless=node.id)
-    elif is_goal and isinstance(outcome, Failed) and not nodes.any_open_beside(tx, node):
+    elif not nodes.any_open_beside(tx, node):
         teams.stop(tx, team.id)
+    return None
 
 
 class _Pen:

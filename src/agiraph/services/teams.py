@@ -4,11 +4,12 @@ import re
 from typing import NamedTuple
 
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId, TeamId, new_id
+from agiraph.domain.ids import SYSTEM, NodeId, TeamId, new_id
 from agiraph.domain.people import Agent, Limits, Mode, Rule, Team
-from agiraph.domain.work import Budget, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.services import board, endings, people, triggers
 from agiraph.store import nodes, teams
+from agiraph.store import triggers as trigger_rows
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -139,6 +140,19 @@ def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
         if node.id != unless and not is_asked_for and nodes.is_open(tx, node.id):
             endings.cancel(tx, node.id)
     _switch(tx, team_id, to="completed", when=("active", "paused"))
+
+
+def close_again(tx: Tx, team_id: TeamId) -> None:
+    """Complete a team that had reached its goal and was opened again for some other work.
+
+    That is when none of its work is open and, beside the heartbeat every team has, no trigger.
+    """
+    goal = nodes.last_goal(tx, team_id)
+    if goal is None or goal.status is not NodeStatus.COMPLETED or nodes.count_open(tx, team_id):
+        return
+    of_its_own = [t for t in trigger_rows.active_of_team(tx, team_id) if t.made_by != SYSTEM]
+    if not of_its_own:
+        _switch(tx, team_id, to="completed", when=("active",))
 
 
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:

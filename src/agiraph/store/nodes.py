@@ -69,6 +69,13 @@ def any_open_beside(tx: Tx, root: WorkNode) -> bool:
     return tx.one(sql, root=root.id, team_id=root.team_id) is not None
 
 
+def last_goal(tx: Tx, team_id: TeamId) -> WorkNode | None:
+    """The work on a team's goal; of several goals in turn, on the last."""
+    where = "team_id = :id and source = 'system' and parent_id is null order by id desc limit 1"
+    found = NODES.select(tx, where, id=team_id)
+    return found[0] if found else None
+
+
 def count_running(tx: Tx, team_id: TeamId) -> int:
     """How many pieces of a team's work run now."""
     sql = "select count(*) from nodes where team_id = :id and lane = 'work' and status = 'running'"

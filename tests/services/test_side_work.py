@@ -1,0 +1,170 @@
+"""`finish` ends the piece of work it is called in; only the goal's own ends the team."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.work import NodeStatus, Source, StopReason
+from agiraph.providers.base import Request
+from agiraph.services import board, conversation, people, triggers
+from agiraph.services.teams import Founded
+from agiraph.store import triggers as trigger_rows
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ReactiveModel
+from tests.services.staging import pass_time
+
+S = NodeStatus
+
+
+def side_work(tx: Tx, founded: Founded, source: Source, creator: str, *, child: bool) -> None:
+    board.create(
+        tx,
+        team_id=founded.team.id,
+        task="Do something else",
+        source=source,
+        creator_id=creator,
+        parent_id=founded.node.id if child and founded.node is not None else None,
+        assignee_id=founded.coordinator.id,
+    )
+
+
+def lead(request: Request) -> Says:
+    """Ask about the goal, and finish everything else."""
+    first = next(iter(request.transcript.spoken())).text
+    said = [t for t in request.transcript.spoken() if t.role == "tool"]
+    if first == "Reach it" and not said:
+        return says(call("ask_human", question="Shall we?"))
+    return says(call("finish", summary="done"))
+
+
+async def begun(world: World, **more: Any) -> Founded:
+    """A team whose goal waits for the person."""
+    world.model("ada", ReactiveModel("scripted/ada", lead))
+    founded = await world.found("Reach it", **more)
+    await world.settle()
+    return founded
+
+
+async def status(world: World, founded: Founded) -> str:
+    return (await world.store.read(TEAMS.get, founded.team.id)).status
+
+
+@pytest.mark.parametrize(
+    ("source", "creator", "child"),
+    [
+        ("user", HUMAN, False),
+        ("delegation", "coordinator", False),
+        ("trigger", HUMAN, False),
+        ("self", "coordinator", False),
+        ("delegation", "coordinator", True),
+    ],
+)
+async def test_finish_in_other_work_ends_that_work_alone(
+    world: World, source: Source, creator: str, child: bool
+) -> None:
+    founded = await begun(world, heartbeat=3600.0)
+    creator = founded.coordinator.id if creator == "coordinator" else creator
+    await world.store.write(side_work, founded, source, creator, child=child)
+    await world.settle()
+
+    goal, other = await world.board(founded.team.id)
+    assert (other.status, other.stop_reason) == (S.COMPLETED, StopReason.FINISHED)
+    assert (goal.status, await status(world, founded)) == (S.WAITING, "active")
+    [question] = await world.questions(founded.team.id)
+    [heartbeat] = await world.store.read(trigger_rows.active_of_team, founded.team.id)
+    assert heartbeat.type == "heartbeat"
+    await world.answer(question, "Yes.")
+    await world.settle()
+    goal, _ = await world.board(founded.team.id)
+    assert (goal.result, await status(world, founded)) == ("done", "completed")
+
+
+async def test_a_message_that_became_work_ends_alone(world: World) -> None:
+    world.script(
+        "ada",
+        says(call("assign_task", agent="new:scripted/bob", task="Help", description="Help")),
+    )
+    world.script("bob", says(call("ask_human", question="May I?")))
+    founded = await world.found("Reach it")
+    await world.settle()
+    other = await world.store.write(hire, founded)
+    world.script(
+        "cyd", says(call("finish", summary="thanks")), says(call("publish", summary="thanks"))
+    )
+    await world.say(other, "Hello", team_id=founded.team.id)
+    await world.settle()
+
+    goal, child, said = await world.board(founded.team.id)
+    assert (goal.status, child.status, said.status) == (S.WAITING, S.WAITING, S.COMPLETED)
+    assert await status(world, founded) == "active"
+
+
+def hire(tx: Tx, founded: Founded) -> str:
+    return people.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
+
+
+async def test_a_run_that_an_alarm_woke_ends_alone(world: World) -> None:
+    founded = await begun(world)
+
+    def set_alarm(tx: Tx) -> None:
+        triggers.create(
+            tx,
+            agent_id=founded.coordinator.id,
+            type="delayed",
+            config={"delay_seconds": 60},
+            payload={"task": "Look at the build"},
+            made_by=founded.coordinator.id,
+        )
+
+    await world.store.write(set_alarm)
+    await pass_time(world, 61)
+
+    goal, alarm = await world.board(founded.team.id)
+    assert (goal.status, alarm.status, alarm.source) == (S.WAITING, S.COMPLETED, "trigger")
+    assert await status(world, founded) == "active"
+
+
+async def test_a_team_that_was_done_is_done_again_when_what_it_was_asked_besides_is(
+    world: World,
+) -> None:
+    founded = await begun(world, heartbeat=3600.0)
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
+    await world.settle()
+    assert await status(world, founded) == "completed"
+    await world.store.write(conversation.say, founded.coordinator.id, "And JSON?", nudge=True)
+    await world.store.write(reopen, founded)
+    await world.settle()
+
+    assert await status(world, founded) == "completed"
+    assert await world.store.read(trigger_rows.active_of_team, founded.team.id) == []
+
+
+def reopen(tx: Tx, founded: Founded) -> None:
+    """A person asks for more, and the team is opened again for it."""
+    conversation.start_work(tx, founded.coordinator, founded.node.id, "More")  # type: ignore[union-attr]
+
+
+async def test_a_team_that_was_given_a_schedule_after_its_goal_stays_active(world: World) -> None:
+    founded = await begun(world, heartbeat=None)
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
+    await world.settle()
+
+    def schedule(tx: Tx) -> None:
+        reopen(tx, founded)
+        triggers.create(
+            tx,
+            agent_id=founded.coordinator.id,
+            type="scheduled",
+            config={"cron": "0 9 * * *"},
+            payload={"task": "Look"},
+            made_by=HUMAN,
+        )
+
+    await world.store.write(schedule)
+    await world.settle()
+    assert await status(world, founded) == "active"
