@@ -5,6 +5,7 @@ import pytest
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.services import endings
+from agiraph.services.teams import Founded
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.staging import (
@@ -264,3 +265,37 @@ async def test_turns_per_node_bound_what_has_not_begun(world: World) -> None:
     replies = [t for t in await world.turns(node.id) if t.role == "assistant"]
     assert len(replies) == 3
     assert (await the_stage(world, founded)).status == "broken"
+
+
+# ---- limits that somebody chose -------------------------------------------------------------
+
+
+async def turns_of(world: World, founded: Founded) -> list[int]:
+    return [node.budget.turns for node in await work(world, founded)]
+
+
+async def test_a_stage_does_not_lower_turns_that_were_given_to_a_node(world: World) -> None:
+    both = says(
+        call("create_work_node", task="wonder at it", max_turns=30),
+        call("create_work_node", task="wonder again"),
+        call("create_work_node", task="wonder once more", max_turns=50),
+    )
+    terms = {"contract": {"turns_per_node": 7}}
+    founded = await begun(world, both, wait("first", **terms), DONE)
+    assert await turns_of(world, founded) == [30, 7, 50]
+
+
+async def test_the_default_of_a_stage_does_not_lower_them_either(world: World) -> None:
+    founded = await begun(world, made("wonder", max_turns=11), wait(), DONE)
+    assert await turns_of(world, founded) == [11]
+
+
+async def test_who_gives_more_turns_than_their_own_budget_allows_is_told(world: World) -> None:
+    budget = Budget(model_calls=10)
+    founded = await begun(world, made("wonder", max_turns=30), wait(), DONE, budget=budget)
+    assert founded.node is not None
+    answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
+    assert answers[1].endswith(
+        " Your own budget leaves it 4 model calls, so it cannot use all of the 30 turns you gave "
+        "it."
+    )

@@ -58,7 +58,7 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
         raise Refused(f"{node.id} belongs to another stage that is still running.")
     waiting.refuse_cycle(tx, lease.node_id, node)
     budget = node.budget
-    if node.status in (NodeStatus.PENDING, NodeStatus.ASSIGNED):
+    if node.started_at is None and "turns" not in budget.given:
         budget = replace(budget, turns=min(budget.turns, stage.contract.turns_per_node))
     NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
     node = NODES.get(tx, node.id)
@@ -147,7 +147,8 @@ def summary(tx: Tx, stage: Stage) -> str:
         worker = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
         who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
         if not node.status.is_final:
-            parts.append(who + (f": {node.waiting_reason}" if node.waiting_reason else ""))
+            why = notices.cut(node.waiting_reason or "", notices.REASON)
+            parts.append(who + (f": {why}" if why else ""))
         elif messages.was_told(tx, node.id):
             parts.append(f"{who}; its result came to you as a message")
         else:

@@ -77,12 +77,24 @@ def create_work_node(
         if_unmet=if_unmet,
         budget=spending.share(tx, ctx.node, turns=max_turns),
     )
+    limited = _limited(node, max_turns)
     if worker is not None:
         hiring.engage(tx, worker, node.id)
-        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.")
+        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{limited}")
     return Done(
         f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
-        "when you wait for it (start_stage, task_output) or hand in."
+        f"when you wait for it (start_stage, task_output) or hand in.{limited}"
+    )
+
+
+def _limited(node: WorkNode, max_turns: int | None) -> str:
+    """What to say if the parent's budget leaves the node less than it was given."""
+    calls = node.budget.model_calls
+    if max_turns is None or calls is None or calls >= max_turns:
+        return ""
+    return (
+        f" Your own budget leaves it {calls} model calls, so it cannot use all of the {max_turns} "
+        "turns you gave it."
     )
 
 
