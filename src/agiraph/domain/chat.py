@@ -17,6 +17,14 @@ not be made twice."""
 AGAIN = "again:"
 """How the ref of a notice begins that gives another try; what came before no longer counts."""
 
+WAITS = "waits:"
+"""How the ref of a notice begins that tells a node that replied in words, at that place of its
+thread, what it now waits for."""
+
+IN_WORDS = "(in words)"
+"""Stands for the call id in the waits of a node that replied in words while work it gave away was
+open. No call is open then; the first of these waits that settles ends them all."""
+
 THINKING = "thinking"
 """What an intent to ask the model is about; it carries what was held for the call."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from agiraph.domain.chat import AGAIN, Transcript, Turn
+from agiraph.domain.chat import AGAIN, WAITS, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason
 from agiraph.services.journal import Notice
@@ -41,6 +41,8 @@ class Breaker:
             return []
         [last] = said
         if not last.calls:
+            if transcript.has(f"{WAITS}{last.seq}"):
+                return []  # it was told what it waits for
             ending = "finish" if "finish" in self.tools else "publish"
             return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
         times = self._repeats(transcript)
@@ -67,10 +69,13 @@ class Breaker:
         return None
 
     def _silence(self, transcript: Transcript) -> list[Turn]:
-        """The newest replies without a call, newest first, up to one that had any."""
+        """The newest replies without a call, newest first, up to one that had any.
+
+        A reply in words that was taken for waiting is none of them.
+        """
         silent: list[Turn] = []
         for turn in transcript.replies(STOP_EMPTY):
-            if turn.calls:
+            if turn.calls or transcript.has(f"{WAITS}{turn.seq}"):
                 break
             silent.append(turn)
         return silent

@@ -1,14 +1,15 @@
-"""Landing: ends that no tool brought about, with what there is published and kept."""
+"""Landing: ends and waits that no tool brought about, with what there is published and kept."""
 
 import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import ModelError, Refused
-from agiraph.domain.outcomes import Failed, Finished, Outcome
+from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.runtime.spill import keep_result, shown_result
-from agiraph.services import notices
+from agiraph.services import notices, unfinished
 from agiraph.services.journal import Notice
 from agiraph.tools.context import RunContext
 
@@ -53,3 +54,20 @@ async def hand_in(loop: "Loop", ctx: RunContext, outcome: Finished | Failed) -> 
         detail = outcome.detail + unpublished
         return Failed(outcome.reason, detail, said or outcome.result, manifest)
     return Finished(said + unpublished, outcome.reason, manifest)
+
+
+async def wait_in_words(loop: "Loop", ctx: RunContext) -> Outcome | None:
+    """Park a node that replied in words while work it gave away, or a question, is still open.
+
+    Such words are no end: to end the node would cancel its workers.
+    """
+    said = ctx.transcript.last_spoken
+    if IN_WORDS not in ctx.waiting:  # else a crash came between the waits and the parking
+        if said.role != "assistant" or said.calls or not loop.specs:
+            return None
+        await loop.caller.settle(ctx)
+        notice = await ctx.store.write(unfinished.wait, ctx.lease, reply=said.seq)
+        if not notice:
+            return None
+        ctx.heard(*notice)
+    return Parked(())

@@ -18,7 +18,7 @@ from agiraph.policies.budget import BudgetPolicy
 from agiraph.providers.base import Model, Request
 from agiraph.runtime.calls import Caller, Halted
 from agiraph.runtime.compaction import Compaction
-from agiraph.runtime.landing import hand_in, land
+from agiraph.runtime.landing import hand_in, land, wait_in_words
 from agiraph.runtime.time_limit import within
 from agiraph.services import journal
 from agiraph.services.journal import Notice
@@ -42,6 +42,8 @@ class Loop:
         if outcome := await self.recover(ctx):
             return outcome
         while True:
+            if outcome := await wait_in_words(self, ctx):
+                return outcome
             if outcome := self.breaker.verdict(ctx.transcript):
                 return await hand_in(self, ctx, outcome)
             try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
@@ -16,6 +16,8 @@ from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
 _FOR_PERSON = ("answer:", "approval:")
+_NO_CALL = ("", IN_WORDS)
+"""Call ids of waits that no call opened: the whole node parked, or it replied in words."""
 _QUOTED = 2000
 """Characters of a person's message that the answer to an interrupted call repeats."""
 _INTERRUPTED = (
@@ -80,6 +82,10 @@ def interrupt(
         asks = any(_is_for_person(wait) for wait in open_waits)
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
             continue  # its model cannot be reached: it tries again by itself
+        if any(wait.call_id == IN_WORDS for wait in open_waits):
+            if not asking_only or (asks and from_person):
+                unquoted |= _end_waits(tx, open_waits, "")
+            continue
         if asks and _is_program(tx, agent_id) and open_waits[0].call_id:
             continue  # it is not running, so it cannot hear: its inbox file holds the words later
         if asks:
@@ -105,7 +111,7 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
         if wait.call_id in answered:
             continue
         answered.add(wait.call_id)
-        if not wait.call_id:
+        if wait.call_id in _NO_CALL:
             waits.drop_call(tx, wait)
         elif wait.waiting_on.startswith("approval:"):
             approvals.unbind(tx, MessageId(wait.waiting_on.removeprefix("approval:")))
@@ -115,7 +121,7 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
         else:
             _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
     _go_on(tx, open_waits[0])
-    return "" in answered
+    return not answered.isdisjoint(_NO_CALL)
 
 
 def _quoted(words: Sequence[Message]) -> str:
@@ -161,12 +167,15 @@ def _answer(
     for call in calls:
         if call.id == wait.call_id:
             _tell(tx, wait, call, text, failed=failed)
+    is_call = wait.call_id not in _NO_CALL
+    if wait.call_id == IN_WORDS and wait.waiting_on.startswith("answer:"):
+        text = f"[Message from human] (answering {wait.reason}) {text}"  # no call says what to
     threads.append(
         tx,
         page,
         node_id=wait.node_id,
-        role="tool" if wait.call_id else "user",
-        ref=wait.call_id or wait.waiting_on,
+        role="tool" if is_call else "user",
+        ref=wait.call_id if is_call else wait.waiting_on,
         text=text,
         extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
     )

@@ -14,6 +14,7 @@ from agiraph.services import (
     firing,
     leases,
     mail,
+    notices,
     ringing,
     spending,
     stage_clocks,
@@ -134,17 +135,19 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     threads.hold(tx, lease)
     teams.lock(tx, lease.agent_id)  # whoever speaks now is heard: before the wait, or by ending it
     node = NODES.get(tx, lease.node_id, lock=True)
-    if node.cancel_requested or not waits.of_node(tx, node.id):
+    open_waits = waits.of_node(tx, node.id)
+    if node.cancel_requested or not open_waits:
         return release(tx, lease)
-    reason = outcome.reason or "waiting for " + ", ".join(outcome.waiting_on)
+    on = outcome.waiting_on or [wait.waiting_on for wait in open_waits]
+    reason = outcome.reason or "waiting for " + ", ".join(on)
+    if not outcome.waiting_on:  # no call said for what
+        reason = notices.listed([wait.reason for wait in open_waits])
     worked = node.worked_seconds + _since_claim(tx, node)
     nodes.move(
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
-    tx.emit(
-        node.team_id, "node.waiting", node_id=node.id, on=list(outcome.waiting_on), reason=reason
-    )
+    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=list(on), reason=reason)
     stage_clocks.hold_above(tx, node.id)
     if said := _said_meanwhile(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
