@@ -35,8 +35,10 @@ async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
     return await hand_in(loop, ctx, Failed(reason, detail, said or None))
 
 
-async def hand_in(loop: "Loop", ctx: RunContext, outcome: Finished | Failed) -> Outcome:
-    """Publish what there is with this end."""
+async def hand_in(loop: "Loop", ctx: RunContext, outcome: Outcome) -> Outcome:
+    """Publish what there is with this end; a node that only waits publishes nothing."""
+    if isinstance(outcome, Parked):
+        return outcome
     await loop.caller.settle(ctx)
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)

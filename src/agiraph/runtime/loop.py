@@ -42,9 +42,7 @@ class Loop:
         if outcome := await self.recover(ctx):
             return outcome
         while True:
-            if outcome := await wait_in_words(self, ctx):
-                return outcome
-            if outcome := self.breaker.verdict(ctx.transcript):
+            if outcome := await wait_in_words(self, ctx) or self.breaker.verdict(ctx.transcript):
                 return await hand_in(self, ctx, outcome)
             try:
                 if stop := self.budget.spent(ctx) or await self.ready(ctx):
