@@ -15,12 +15,15 @@ from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Keys
 from agiraph.services.teams import Founded
 from agiraph.store import spend
+from agiraph.store.tx import Aftermath
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 
 LIMIT = Budget(seconds=1.0)
+ROOMY = Budget(seconds=5.0)
+"""Enough for a first reply on a busy machine."""
 FAR_LESS_THAN_A_STALL = 60
 """Seconds for a whole test: the providers' own limit for a silent server is twice as long."""
 DRIPS = Trickle(1, says("drip " * 10_000), seconds=0.02)
@@ -54,7 +57,11 @@ async def served(
 async def ended(world: World, founded: Founded) -> WorkNode:
     assert founded.node is not None
     moved = asyncio.Event()
-    world.store.subscribe(lambda _: moved.set())
+
+    def move(_: Aftermath) -> None:
+        moved.set()
+
+    world.store.subscribe(move)
     while not (node := await world.node(founded.node.id)).status.is_final:
         await moved.wait()
         moved.clear()
@@ -70,13 +77,15 @@ async def test_a_model_that_hangs_ends_the_node_when_its_time_is_up(
         node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
         rows = await world.store.read(spend.of_node, node.id)
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
-    assert len(server.requests) == 2
-    assert [(row.calls, row.lost) for row in rows] == [(0, 2)]  # they may have cost something
+    # All that were made may have cost something; on a busy machine the first is not even made.
+    assert 1 <= len(server.requests) <= 2
+    assert [(row.calls, row.lost) for row in rows] == [(0, len(server.requests))]
 
 
 async def test_the_last_word_is_kept_when_it_comes_in_time(tmp_path: Path) -> None:
     def script(seen: Seen) -> Step:
-        return Stall(0) if seen.index == 0 else says("I got half of it.")
+        is_last = "Write the final answer now" in seen.messages[-1].text
+        return says("I got half of it.") if is_last else Stall(0)
 
     async with served(tmp_path, script) as (world, _):
         node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
@@ -91,7 +100,7 @@ async def test_a_summary_of_a_long_thread_is_limited(tmp_path: Path) -> None:
 
     prices = Prices({MODEL: Terms(window=10_000)})
     async with served(tmp_path, script, prices=prices) as (world, server):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
+        node = await ended(world, await world.found("Wait", model=MODEL, budget=ROOMY))
     assert node.stop_reason is StopReason.TIME_SPENT
     assert len(server.requests) == 3
 
@@ -105,12 +114,12 @@ async def test_a_child_has_no_more_time_than_its_parent_has_left(tmp_path: Path)
         return says(call("assign_task", agent=f"new:{MODEL}", task="CHILD: wait", description="x"))
 
     async with served(tmp_path, script) as (world, _):
-        founded = await world.found("Let wait", model=MODEL, budget=Budget(seconds=2.0))
+        founded = await world.found("Let wait", model=MODEL, budget=ROOMY)
         node = await ended(world, founded)
         _, child = await world.board(founded.team.id)
     assert (child.status, child.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
     assert child.budget.seconds is not None
-    assert child.budget.seconds <= 2.0
+    assert child.budget.seconds < 5.0
     assert node.status is NodeStatus.COMPLETED
 
 
@@ -139,7 +148,7 @@ async def test_a_tool_that_outlasts_the_time_limit_is_stopped(
         return says(made) if seen.index == 0 else says("It took too long.")
 
     async with served(tmp_path, script, tools=(hang, hang_once)) as (world, _):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
+        node = await ended(world, await world.found("Wait", model=MODEL, budget=ROOMY))
         turns = await world.turns(node.id)
     assert (node.stop_reason, node.result) == (StopReason.TIME_SPENT, "It took too long.")
     assert [t.text.endswith(answer) for t in turns if t.role == "tool"] == [True]
