@@ -95,7 +95,6 @@ FORMS = (
             "null choice": [{"choices": [None]}],
             "wrong text": [{"choices": [_choice(delta={"content": 5})]}],
             "nameless call": [{"choices": [_choice(delta={"tool_calls": [NO_NAME]})]}],
-            "wrong usage": [{"choices": [], "usage": {"prompt_tokens": "x"}}],
         },
     ),
     Form(
@@ -110,10 +109,6 @@ FORMS = (
             "null choice": {"choices": [{"message": None}]},
             "wrong text": {"choices": [{"message": {"content": 5}}]},
             "nameless call": {"choices": [{"message": {"tool_calls": [NO_NAME]}}]},
-            "wrong usage": {
-                "choices": [{"message": {"content": "Hi"}}],
-                "usage": {"prompt_tokens": "x"},
-            },
         },
     ),
     Form(
@@ -131,10 +126,6 @@ FORMS = (
             "null choice": _block(None),
             "wrong text": _block({"type": "text", "text": 5}),
             "nameless call": _block({"type": "tool_use", "id": "a", "input": {}}),
-            "wrong usage": [
-                {"type": "message_start", "message": {"usage": {"input_tokens": "x"}}},
-                {"type": "message_stop"},
-            ],
         },
     ),
     Form(
@@ -148,10 +139,6 @@ FORMS = (
             "null choice": [{"candidates": [None]}],
             "wrong text": [_candidate(content={"parts": [{"text": 5}]})],
             "nameless call": [_candidate(content={"parts": [{"functionCall": {"args": {}}}]})],
-            "wrong usage": [
-                _candidate(content={"parts": [{"text": "Hi"}]}),
-                {"usageMetadata": {"promptTokenCount": "x"}},
-            ],
         },
     ),
 )
@@ -281,7 +268,6 @@ FAULTS: dict[str, Fault] = {
     "null choice": _shape("garbled", "null choice"),
     "wrong text": _shape("garbled", "wrong text"),
     "nameless call": _shape("garbled", "nameless call"),
-    "wrong usage": _shape("garbled", "wrong usage"),
     "nothing said": Fault(
         end="garbled", play=lambda form, seen: form.answer(seen, says("", thinking="Hm."))
     ),
