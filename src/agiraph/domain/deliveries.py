@@ -37,6 +37,8 @@ class Parcel:
     team: str
     sender: str
     """Who says it, by name."""
+    claimed_at: datetime
+    """When it was taken up to be sent, by the clock that all processes share."""
 
     @property
     def key(self) -> str:

@@ -3,6 +3,8 @@
 import secrets
 import threading
 import time
+from collections.abc import Callable
+from datetime import datetime
 from typing import NewType
 
 TeamId = NewType("TeamId", str)
@@ -25,6 +27,19 @@ _lock = threading.Lock()
 _last = 0
 
 
+_now: Callable[[], datetime] | None = None
+
+
+def follow(now: Callable[[], datetime]) -> None:
+    """Take the time in new ids from this clock: the one that all processes share."""
+    global _now
+    _now = now
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000 if _now is None else int(_now().timestamp() * 1000)
+
+
 def _base32(number: int, digits: int) -> str:
     return "".join(_ALPHABET[(number >> (5 * place)) & 31] for place in reversed(range(digits)))
 
@@ -33,7 +48,7 @@ def new_id(kind: str) -> str:
     """A fresh id such as `node_01j9…`: later ids of one process sort after earlier ones."""
     global _last
     with _lock:
-        made = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+        made = (_milliseconds() << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
         _last = max(made, _last + 1)
         return f"{kind}_{_base32(_last, 18)}"
 

@@ -82,6 +82,7 @@ def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[Parcel]:
             message=message,
             team=TEAMS.get(tx, message.team_id).name,
             sender=board.name_of(tx, message.sender),
+            claimed_at=tx.now,
         )
         taken.append(parcel)
     return taken

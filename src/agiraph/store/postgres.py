@@ -15,6 +15,7 @@ from pgqueuer.db import SyncPsycopgDriver
 from pgqueuer.queries import SyncQueries
 from psycopg import errors as pg
 
+from agiraph.domain import ids
 from agiraph.domain.errors import (
     AgiraphError,
     Refused,
@@ -25,11 +26,12 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
-from agiraph.domain.time import Clock
+from agiraph.domain.time import Clock, SystemClock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
+from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
@@ -42,6 +44,8 @@ EVENTS, WORDS = "agiraph_events", "agiraph_words"
 """The channels on which processes tell each other that there are events, and what is being said."""
 IDLE_SECONDS = 10
 """A process that hangs inside a transaction gives up its locks after this."""
+
+CONNECT_SECONDS = 10
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
@@ -119,12 +123,14 @@ class PostgresTx:
 class PostgresStore:
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url
-        self.clock = clock
+        # A clock that a test turns by hand is the time itself; this machine's may be wrong.
+        self.clock = ServerClock(clock) if isinstance(clock, SystemClock) else clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._pool = ThreadPoolExecutor(POOL, "agiraph-pg")
         self._local = threading.local()
         self._open: set[psycopg.Connection[Any]] = set()
+        self._measuring = threading.Lock()
 
     @classmethod
     async def open(cls, url: str, clock: Clock) -> "PostgresStore":
@@ -147,12 +153,27 @@ class PostgresStore:
         connection = getattr(self._local, "connection", None)
         if connection is None or connection.closed or connection.broken:
             options = f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
-            connection = psycopg.connect(self.url, autocommit=True, options=options)
+            connection = psycopg.connect(
+                self.url, autocommit=True, options=options, connect_timeout=CONNECT_SECONDS
+            )
             self._local.connection = connection
             self._open.add(connection)
         if connection.read_only != read_only:
             connection.read_only = read_only
+        if isinstance(self.clock, ServerClock) and self.clock.is_stale:
+            self._learn_the_time(self.clock, connection)
         return connection
+
+    def _learn_the_time(self, clock: ServerClock, connection: psycopg.Connection[Any]) -> None:
+        """Measure the server's time; one thread does it, the others go by the last measurement."""
+        if not self._measuring.acquire(blocking=clock.measurements == 0):
+            return
+        try:
+            if clock.is_stale:
+                clock.measure(lambda: _time(connection))
+                ids.follow(clock.now)
+        finally:
+            self._measuring.release()
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         def run() -> tuple[R, Aftermath]:
@@ -201,18 +222,18 @@ class PostgresStore:
             try:
                 return run()
             except psycopg.Error as error:
-                explained = _explained(error)
-                if explained is None:
+                reason = explained(error)
+                if reason is None:
                     raise
                 # Once at work the row, not the error, says whether it happened: callers look.
-                is_lost = type(explained) is StoreUnavailable and self._local.at_work
-                if is_lost or isinstance(explained, Refused) or attempt == TRIES:
-                    raise explained from error
+                is_lost = type(reason) is StoreUnavailable and self._local.at_work
+                if is_lost or isinstance(reason, Refused) or attempt == TRIES:
+                    raise reason from error
             time.sleep(0.01 * 2**attempt)
         raise AssertionError("every try returns or raises")
 
 
-def _explained(error: psycopg.Error) -> AgiraphError | None:
+def explained(error: psycopg.Error) -> AgiraphError | None:
     """PostgreSQL's error as one that says who must do what; None if it is a mistake of ours."""
     said = str(error).strip().partition("\n")[0]
     if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)):
@@ -224,6 +245,12 @@ def _explained(error: psycopg.Error) -> AgiraphError | None:
     if isinstance(error, psycopg.DataError):
         return Refused(f"The database cannot take this: {said}")
     return None
+
+
+def _time(connection: psycopg.Connection[Any]) -> datetime:
+    row = connection.execute("select clock_timestamp()").fetchone()
+    assert row is not None
+    return row[0]
 
 
 def version(tx: Any) -> int:

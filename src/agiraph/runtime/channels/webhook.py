@@ -9,7 +9,6 @@ import orjson
 
 from agiraph.domain.deliveries import Parcel
 from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.domain.time import Clock, SystemClock
 from agiraph.providers.line import Line, LineError, Lines, split
 from agiraph.runtime.channels import Undelivered
 
@@ -25,7 +24,6 @@ class Webhook:
     """Whoever knows it may be able to post there: it is shown to nobody."""
     kinds: frozenset[MessageKind] = INBOX
     secret: str = field(default="", repr=False)
-    clock: Clock = field(default_factory=SystemClock, repr=False)
     seconds: float = SECONDS
 
     @property
@@ -40,7 +38,7 @@ class Webhook:
         try:
             async with asyncio.timeout(self.seconds):
                 line = await Lines(self.seconds).take(host)
-                await line.ask(self._head(path, name.decode(), parcel.key, body), (body,))
+                await line.ask(self._head(path, name.decode(), parcel, body), (body,))
                 if not 200 <= line.status < 300:
                     raise await _refusal(line)
         except TimeoutError as error:
@@ -51,17 +49,17 @@ class Webhook:
             if line is not None:
                 line.close()
 
-    def _head(self, path: str, host: str, key: str, body: bytes) -> bytes:
+    def _head(self, path: str, host: str, parcel: Parcel, body: bytes) -> bytes:
         headers = {
             "host": host,
             "content-type": "application/json",
             "content-length": str(len(body)),
             "user-agent": "agiraph",
-            "idempotency-key": key,
+            "idempotency-key": parcel.key,
             "connection": "close",
         }
         if self.secret:
-            stamp = str(int(self.clock.now().timestamp()))
+            stamp = str(int(parcel.claimed_at.timestamp()))
             headers["agiraph-timestamp"] = stamp
             headers["agiraph-signature"] = signature(self.secret, stamp, body)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
