@@ -20,11 +20,13 @@ from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
+from agiraph.runtime.rounds import Rounds
 from agiraph.runtime.ticker import Callback, Ticker
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.watchdog import watch
 from agiraph.store.database import Store
 from agiraph.store.opening import open_store
+from agiraph.store.server_clock import ServerClock, told
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
@@ -35,12 +37,12 @@ LOOK_SECONDS = 5.0
 """How often a runtime looks whether the lock on its home is still what others would find."""
 
 
-def make_engine(url: str, store: Store, clock: Clock, dispatcher: Dispatcher) -> Engine:
+def make_engine(url: str, store: Store, dispatcher: Dispatcher, rounds: Rounds) -> Engine:
     if url.startswith("sqlite:"):
-        return EmbeddedEngine(store, clock, dispatcher.drive)
+        return EmbeddedEngine(store, store.clock, dispatcher.drive, rounds)
     from agiraph.runtime.clustered import ClusteredEngine  # loaded only where it is used
 
-    return ClusteredEngine(url, store, clock, dispatcher.drive)
+    return ClusteredEngine(url, store, store.clock, dispatcher.drive, rounds)
 
 
 class Runtime:
@@ -51,17 +53,17 @@ class Runtime:
         home: Home,
         lock: HomeLock | None,
         store: Store,
-        clock: Clock,
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
         ticker: Ticker,
+        rounds: Rounds,
     ) -> None:
         self.home = home
         self._lock = lock
         self._watchdog: asyncio.Task[None] | None = None
         self.store = store
-        self.clock = clock
+        self.clock = store.clock
         self.models = models
         self.engine = engine
         self.outbox = outbox
@@ -70,6 +72,7 @@ class Runtime:
         self._looking: asyncio.TimerHandle | None = None
         if lock is not None:
             self._look_at_lock(lock)
+        self.rounds = rounds
 
     @classmethod
     async def open(
@@ -90,16 +93,19 @@ class Runtime:
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
-        clock = clock or SystemClock()
         home = Home.open(home_path)
         # Of processes on PostgreSQL there may be many; a database file has one.
         lock = home.lock() if database_url.startswith("sqlite:") else None
         try:
-            store = await open_store(database_url, clock, sole=True)
+            store = await open_store(database_url, clock or SystemClock(), sole=True)
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
+        clock = store.clock  # on PostgreSQL that of the server
+        if isinstance(clock, ServerClock) and (skewed := told(clock.skew)):
+            log.warning(skewed)
+        rounds = Rounds(clock)
         models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
         for provider, maker in (own_models or {}).items():
             models.add(provider, maker)
@@ -116,24 +122,27 @@ class Runtime:
             on_delta=on_delta,
             tracing=tracing,
         )
-        dispatcher = Dispatcher(store=store, clock=clock, executor=executor)
-        engine = make_engine(database_url, store, clock, dispatcher)
-        outbox = Outbox(store, clock, channels or {}, alone=lock is not None)
+        dispatcher = Dispatcher(store=store, clock=clock, executor=executor, rounds=rounds)
+        engine = make_engine(database_url, store, dispatcher, rounds)
+        outbox = Outbox(store, clock, channels or {}, alone=lock is not None, rounds=rounds)
         ticker = Ticker(
             store=store,
             home=home,
             clock=clock,
+            rounds=rounds,
             callbacks=callbacks or {},
             alone=lock is not None,
         )
-        return cls(home, lock, store, clock, models, engine, outbox, ticker)
+        return cls(home, lock, store, models, engine, outbox, ticker, rounds)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Begin to work off what there is; of one team only, if it is named."""
         await self.outbox.start()  # before anybody has something to say
         await self.engine.start(only)
         await self.ticker.start()
-        self._watchdog = asyncio.create_task(watch(self.store, self.clock), name="watchdog")
+        self._watchdog = asyncio.create_task(
+            watch(self.store, self.clock, self.rounds), name="watchdog"
+        )
 
     async def rest(self) -> None:
         """Stop working: what is under way goes back into its queue, where anybody finds it."""

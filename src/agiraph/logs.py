@@ -11,8 +11,9 @@ import sys
 import traceback
 from collections.abc import Generator
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO
+from typing import IO, Protocol
 
 import orjson
 
@@ -87,3 +88,85 @@ def begin(level: str = "", *, stream: IO[str] | None = None) -> None:
     root.setLevel(logging.WARNING)
     chosen = level or ("warning" if is_terminal else "info")
     logging.getLogger("agiraph").setLevel(chosen.upper())
+
+
+FIRST_REMINDER_S, LONGEST_REMINDER_S = 60.0, 3600.0
+"""Seconds between two lines about a failure that lasts; doubled after each line."""
+
+
+class _Clock(Protocol):
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+
+@dataclass(slots=True, eq=False)
+class Streak:
+    """Consecutive failures of one activity that is retried until it succeeds.
+
+    The first failure is logged in full. Later ones are counted, and a line at growing intervals
+    says how many there were. Success ends the streak with one more line.
+    """
+
+    what: str
+    log: logging.Logger
+    clock: _Clock
+    count: int = 0
+    since: datetime | None = None
+    error: BaseException | None = None
+    _kinds: set[type[BaseException]] = field(default_factory=set[type[BaseException]])
+    """Types of error that were logged in full in this streak."""
+    _reminder_s: float = FIRST_REMINDER_S
+    _remind_at: float = 0.0
+
+    def failed(self, error: BaseException, then: str, *, trace: bool = True) -> None:
+        """Count a failure; `then` says what happens next. `trace` logs the traceback once."""
+        self.count += 1
+        self.error = error
+        if self.since is None:
+            self.since = self.clock.now()
+            self._remind_at = self.clock.monotonic() + self._reminder_s
+        if type(error) not in self._kinds:
+            self._kinds.add(type(error))
+            level = logging.ERROR if trace else logging.WARNING
+            self.log.log(
+                *(level, "%s failed: %s; %s", self.what, summary(error), then),
+                exc_info=error if trace else None,
+            )
+        elif self.clock.monotonic() >= self._remind_at:
+            self._reminder_s = min(2 * self._reminder_s, LONGEST_REMINDER_S)
+            self._remind_at = self.clock.monotonic() + self._reminder_s
+            self.log.warning("%s; %s", self.told, then)
+
+    def succeeded(self) -> None:
+        if self.since is None:
+            return
+        self.log.warning(
+            *("%s works again; it had failed %s since %s", self.what),
+            *(_times(self.count), _moment(self.since)),
+        )
+        self.count, self.since, self.error = 0, None, None
+        self._kinds.clear()
+        self._reminder_s = FIRST_REMINDER_S
+
+    @property
+    def told(self) -> str:
+        """The streak in a sentence: what fails, how often, since when, and the last error."""
+        assert self.since is not None
+        assert self.error is not None
+        said = f"{self.what} has failed {_times(self.count)} since {_moment(self.since)}"
+        return f"{said}: {summary(self.error)}"
+
+
+def summary(error: BaseException) -> str:
+    """The type of an error and the first line of its text, without secrets."""
+    said = str(error).strip().partition("\n")[0]
+    return redact(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,10 +1,11 @@
 """Worker: a runtime in a process of its own, told what to do and telling what it does by lines.
 
-As a program: `worker.py HOME URL LEDGER [--hold | --slow] [--patient] [--unlocked]`. With
---unlocked it holds no lock on its home and database. It says `ready`, then
-`asked STEP` before each reply (with --hold it then waits to be told to go on), `ended NODE`,
-`idle` whenever nothing runs any more, and what its log says. With --patient it takes nobody for
-dead who is only slow. It ends when its input does. Every question to the model is in the ledger.
+As a program: `worker.py HOME URL LEDGER [FLAG…]`, of --hold, --slow or --busy one.
+It says `ready`, then `asked STEP` before each reply (with --hold it then waits to be told to go
+on), `ended NODE`, `idle` whenever nothing runs any more, and what its log says. With --quick it
+takes a worker that hangs for dead after seconds; with --busy each reply keeps its event loop busy
+for longer than that; with --ahead its clock is hours ahead; with --unlocked it holds no lock on its
+home and database. It ends when its input does. Every question to the model is in the ledger.
 """
 
 import asyncio
@@ -14,21 +15,27 @@ import os
 import random
 import signal
 import sys
+import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.runtime import clustered
+from agiraph.store import presence
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
 
 SECONDS = 30
 """For anything a worker is expected to say; far more than it needs."""
+
+
+BUSY_SECONDS = 6.0
+"""Longer than a worker may be silent with --quick."""
+AHEAD = timedelta(hours=3)
 
 
 def steps(task: str) -> int:
@@ -44,6 +51,16 @@ def react(request: Request) -> Says:
     if done < steps(turns[1].text):
         return says(call("checkpoint", summary=f"note {done}"))
     return says(call("finish" if "finish" in tools else "publish", summary=f"{done} notes"))
+
+
+class Ahead(SystemClock):
+    """The clock of a machine that somebody has set wrong."""
+
+    def __init__(self, by: timedelta = AHEAD) -> None:
+        self.by = by
+
+    def now(self) -> datetime:
+        return super().now() + self.by
 
 
 class Orders:
@@ -70,6 +87,7 @@ class Talkative:
     ledger: Path
     orders: Orders
     hold: bool
+    busy: bool
     seconds: float
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
@@ -81,18 +99,28 @@ class Talkative:
         print("asked", step, flush=True)
         if self.hold:
             await self.orders.go_on.acquire()
+        if self.busy:
+            end = time.monotonic() + BUSY_SECONDS
+            while time.monotonic() < end:
+                pass  # as much Python as it takes: the event loop does not turn
         await asyncio.sleep(random.random() * self.seconds)
         return as_reply(react(request))
 
 
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
-    if "--patient" in flags:
-        clustered.HEARTBEAT = timedelta(minutes=2)
+    if "--quick" in flags:
+        presence.HUNG_LOOKS = 4
     orders = Orders()
     listening = asyncio.create_task(orders.listen())
-    world = World(home, database_url=url, clock=SystemClock())
-    seconds = 0.8 if "--slow" in flags else 0.0
-    model = Talkative("scripted/ada", ledger, orders, "--hold" in flags, seconds)
+    world = World(home, database_url=url, clock=Ahead() if "--ahead" in flags else SystemClock())
+    model = Talkative(
+        name="scripted/ada",
+        ledger=ledger,
+        orders=orders,
+        hold="--hold" in flags,
+        busy="--busy" in flags,
+        seconds=0.8 if "--slow" in flags else 0.0,
+    )
     world.model("ada", model)
     await world.start()
     if "--unlocked" in flags:

@@ -1,6 +1,6 @@
 """Clustered: the engine of any number of processes over one PostgreSQL, on PgQueuer.
 
-PgQueuer delivers, notices dead processes by their heartbeats and hands their jobs to others.
+PgQueuer delivers jobs; `store.presence` notices dead processes and frees their jobs for others.
 Ownership stays with the rows: a claim raises the epoch, and a stale owner's writes are refused.
 """
 
@@ -11,13 +11,16 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from datetime import timedelta
 
 import asyncpg
+import psycopg
 from pgqueuer import PgQueuer, Queries
 from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.errors import RetryRequested
 from pgqueuer.models import Job
+from pgqueuer.types import QueueManagerId
 
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import TeamId
@@ -25,22 +28,29 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.rounds import go_round
+from agiraph.runtime.rounds import Rest, Rounds
 from agiraph.services import work
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.listening import Notice, listen
-from agiraph.store.postgres import CONTROL, WORK_OFF
+from agiraph.store.postgres import CONTROL, WORK_OFF, explained
+from agiraph.store.presence import FREE_JOBS, Presence
+from agiraph.store.reaching import LOST
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
 
 log = logging.getLogger("agiraph.engine")
 
-HEARTBEAT = timedelta(seconds=4)
+NEVER = timedelta(days=30)
+"""PgQueuer's own heartbeats run on the event loop and starve when it is busy. They are all but
+turned off: whether a process is alive is for `Presence` to say."""
 LOOK = timedelta(seconds=1)
-"""How often a process that hears of nothing looks for the jobs of dead ones."""
+"""How often a process that hears of nothing looks for jobs."""
 RECONCILE_SECONDS = 4.0
-RESTART_SECONDS = 0.3
+FIRST_RESTART_S, LONGEST_RESTART_S = 0.3, 2.0
+"""Seconds before the queue is opened again; doubled with each failure in a row."""
+STEADY_S = 5.0
+"""A queue that has been open for so long works again."""
 LOCK = 4712
 """The advisory lock that lets one process at a time look for forgotten work."""
 
@@ -59,11 +69,13 @@ async def install(url: str) -> None:
 
 
 class ClusteredEngine:
-    def __init__(self, url: str, store: Store, clock: Clock, drive: Drive) -> None:
+    def __init__(self, url: str, store: Store, clock: Clock, drive: Drive, rounds: Rounds) -> None:
         self._url = url
         self._store = store
         self._clock = clock
         self._drive = drive
+        self._rounds = rounds
+        self._presence = Presence(url, clock, rounds.failing)
         self._running: dict[Queue, asyncio.Task[None]] = {}
         self._again: set[Queue] = set()
         self._alarm = asyncio.Event()
@@ -75,22 +87,44 @@ class ClusteredEngine:
 
     async def start(self, only: TeamId | None = None) -> None:
         self._only = only
-        self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=6)
+        await self._connect()
         self._store.subscribe(self._notice)
-        await self._reconcile()
-        control = listen(self._url, (CONTROL,), look=self._catch_up_on_cancels, take=self._control)
+        control = listen(
+            *(self._url, (CONTROL,)),
+            look=self._catch_up_on_cancels,
+            take=self._control,
+            streak=self._rounds.streak("hearing of cancels"),
+        )
         # Kept in a list: a task nobody refers to may be collected while it runs.
         self._tasks = [
             asyncio.create_task(self._consume(), name="queue"),
             asyncio.create_task(control, name="control"),
+            asyncio.create_task(self._turn(), name="turn"),
+            asyncio.create_task(self._rounds.go("timers", self._keep_time), name="timers"),
             asyncio.create_task(
-                go_round("keeping time", self._keep_time, self._clock), name="timers"
-            ),
-            asyncio.create_task(
-                go_round("looking for forgotten work", self._reconcile_soon, self._clock),
-                name="reconcile",
+                self._rounds.go("reconciling queues", self._reconcile_soon), name="reconcile"
             ),
         ]
+
+    async def _connect(self) -> None:
+        """Open what the engine needs of the database, or nothing; raise `StoreUnavailable`."""
+        async with contextlib.AsyncExitStack() as opened:
+            try:
+                pool = await asyncpg.create_pool(self._url, min_size=0, max_size=6)
+                self._pool = await opened.enter_async_context(pool)
+                await self._reconcile()
+                await asyncio.to_thread(self._presence.start)
+            except psycopg.Error as error:
+                raise explained(error) or error from error
+            except LOST as error:
+                raise StoreUnavailable(f"The database cannot be reached: {error}") from error
+            opened.pop_all()
+
+    async def _turn(self) -> None:
+        """Show the thread of `Presence` that the event loop turns."""
+        while True:
+            self._presence.turned_at = time.monotonic()
+            await asyncio.sleep(1)
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -103,6 +137,7 @@ class ClusteredEngine:
             # Never cancelled from outside: that would delete the rows of running jobs.
             self._queuer.shutdown.set()
         await asyncio.gather(consume, *others, return_exceptions=True)
+        await asyncio.to_thread(self._presence.stop)  # last: until here it had jobs
         await self._pool.close()
 
     async def idle(self) -> None:
@@ -122,14 +157,26 @@ class ClusteredEngine:
 
     async def _consume(self) -> None:
         """PgQueuer's run() ends with its connection, so it is begun again until we stop."""
+        streak, pause = self._rounds.streak("the job queue"), FIRST_RESTART_S
         while not self._stopping.is_set():
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
+            queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
             queuer.entrypoint(WORK_OFF)(self._run_job)
+            steady = asyncio.get_running_loop().call_later(STEADY_S, streak.succeeded)
+            begun = time.monotonic()
             try:
-                await queuer.run(dequeue_timeout=LOOK, heartbeat_timeout=HEARTBEAT)
+                # None of our jobs runs now. Whatever the queue says we run, nobody would end.
+                await self._pool.execute(FREE_JOBS.format(ids="$1"), [str(self._presence.id)])
+                await queuer.run(dequeue_timeout=LOOK, heartbeat_timeout=NEVER)
             except Exception as error:
-                log.warning("the queue was lost, going on: %r", error)
-                await asyncio.sleep(RESTART_SECONDS)
+                steady.cancel()
+                streak.failed(error, "it is opened again", trace=not isinstance(error, LOST))
+                if time.monotonic() - begun > STEADY_S:
+                    pause = FIRST_RESTART_S
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._stopping.wait()
+                pause = min(2 * pause, LONGEST_RESTART_S)
 
     async def _run_job(self, job: Job) -> None:
         assert job.payload is not None
@@ -138,6 +185,8 @@ class ClusteredEngine:
             agent = await self._store.read(AGENTS.get, queue.agent_id)
             if agent.team_id != self._only:  # another process may want it
                 raise RetryRequested(delay=timedelta(seconds=1), reason="of another team")
+        if not self._presence.is_shown:  # others would take it from us, and do it again
+            raise RetryRequested(delay=timedelta(seconds=1), reason="not connected")
         if queue in self._running:
             self._again.add(queue)  # whoever runs it here looks once more when done
             return
@@ -153,6 +202,7 @@ class ClusteredEngine:
             self._changed.set()
 
     async def _run(self, queue: Queue, owner: str, stopping: asyncio.Task[bool]) -> None:
+        what = f"work on the queue of {queue.key}"
         task = asyncio.create_task(self._work_off(queue, owner), name=f"drive {queue.key}")
         self._running[queue] = task
         try:
@@ -163,9 +213,10 @@ class ClusteredEngine:
                 raise RetryRequested(delay=timedelta(0), reason="this process stops")
             if task.cancelled():
                 raise RetryRequested(delay=timedelta(0), reason="cancelled")
-            if error := task.exception():
-                log.error("driving %s failed", queue.key, exc_info=error)
-                raise RetryRequested(delay=timedelta(seconds=1), reason=repr(error))
+            if isinstance(error := task.exception(), Exception):
+                self._rounds.item_failed(what, error, "it is retried")
+                raise RetryRequested(delay=timedelta(seconds=5), reason=repr(error))
+            self._rounds.item_succeeded(what)
         finally:
             task.cancel()
 
@@ -194,13 +245,16 @@ class ClusteredEngine:
             if node is not None and node.cancel_requested:
                 task.cancel()
 
-    async def _keep_time(self) -> None:
+    async def _keep_time(self) -> Rest | None:
         """Ring what is due. Another process may set a nearer time, hence the short naps."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
-        if due is not None and due <= self._clock.now():
-            await timers.ring(self._store)
-            return
+        if due is None or due > self._clock.now():
+            return self._nap
+        await timers.ring(self._store, self._rounds)
+        return None
+
+    async def _nap(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.5):
                 await self._alarm.wait()
@@ -209,8 +263,8 @@ class ClusteredEngine:
         await asyncio.sleep(RECONCILE_SECONDS * random.uniform(0.75, 1.5))
         try:
             await self._reconcile()
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise StoreUnavailable(repr(error)) from error
+        except LOST as error:
+            raise StoreUnavailable(f"The database cannot be reached: {error!r}") from error
 
     async def _reconcile(self) -> None:
         """Enter queues that hold work but have no entry: a crash may have taken it along."""

@@ -25,12 +25,15 @@ from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes, lanes
+from agiraph.runtime.rounds import Rounds
 from agiraph.services import endings, journal, leases, notices, work
 from agiraph.store import threads
 from agiraph.store.database import Store
 
 log = logging.getLogger("agiraph.dispatch")
 
+STORE = "the store"
+"""What running work waits for together; its failure is logged once for all of it."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 MODEL_PAUSE = 30.0
@@ -44,6 +47,7 @@ class Dispatcher:
     store: Store
     clock: Clock
     executor: Executor
+    rounds: Rounds
     lanes: Lanes = field(default_factory=lanes)
 
     async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
@@ -69,18 +73,22 @@ class Dispatcher:
             try:
                 if again:  # the model may have been asked, and its answer not written down
                     await self.store.write(leases.charge_lost, lease)
+                    self.rounds.item_succeeded(STORE)
                 return await self._attempt(lease)
             except Fenced:
                 log.warning("%s was taken over; this runner lets go of it", lease.node_id)
                 return None
             except StoreUnavailable as error:
                 # Nothing was written, so nothing is lost: the journal says where to go on.
-                log.warning("waiting for the store: %s", error)
+                self._store_failed(error)
                 await self.clock.sleep(pause)
                 pause, again = min(pause * 2, LONGEST_PAUSE), True
             except asyncio.CancelledError:
                 await asyncio.shield(self._let_go(lease))
                 raise
+
+    def _store_failed(self, error: StoreUnavailable) -> None:
+        self.rounds.item_failed(STORE, error, "work waits for it", trace=False)
 
     async def _let_go(self, lease: Lease) -> None:
         """The process stops, or somebody cancelled: back into the queue, where claim decides."""
@@ -94,9 +102,11 @@ class Dispatcher:
                 self.store.write(work.claim, queue, owner=owner, only=only)
             )
             try:
-                return await asyncio.shield(claiming)
+                lease = await asyncio.shield(claiming)
+                self.rounds.item_succeeded(STORE)
+                return lease
             except StoreUnavailable as error:
-                log.warning("waiting for the store: %s", error)
+                self._store_failed(error)
                 await self.clock.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             except asyncio.CancelledError:

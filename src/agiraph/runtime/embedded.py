@@ -1,20 +1,18 @@
 """Embedded: the engine of one process on one database file. Nothing is polled."""
 
 import asyncio
-import logging
+from datetime import datetime
+from functools import partial
 
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.rounds import go_round
+from agiraph.runtime.rounds import Rest, Rounds
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath
-
-log = logging.getLogger("agiraph.engine")
-
 
 AGAIN_SECONDS = 30.0
 """How long a queue is left alone that could not be worked off, for whatever reason."""
@@ -26,10 +24,11 @@ class EmbeddedEngine:
     The home's lock keeps every other runtime away, so a node found running was left by a crash.
     """
 
-    def __init__(self, store: Store, clock: Clock, drive: Drive) -> None:
+    def __init__(self, store: Store, clock: Clock, drive: Drive, rounds: Rounds) -> None:
         self._store = store
         self._clock = clock
         self._drive = drive
+        self._rounds = rounds
         self._owner = new_id("run")
         self._running: dict[Queue, asyncio.Task[None]] = {}
         self._again: set[Queue] = set()
@@ -44,8 +43,9 @@ class EmbeddedEngine:
         # The home is ours alone: whatever is running now was left behind.
         await self._store.write(nodes.forget_owners)
         self._store.subscribe(self._notice)
-        rounds = go_round("keeping time", self._keep_time, self._clock)
-        self._timers = asyncio.create_task(rounds, name="timers")
+        self._timers = asyncio.create_task(
+            self._rounds.go("timers", self._keep_time), name="timers"
+        )
         for queue in await self._store.read(nodes.queues):
             self._wake(queue)
 
@@ -86,26 +86,29 @@ class EmbeddedEngine:
         while found or queue in self._again:
             self._again.discard(queue)
             found = await self._drive(queue, owner=self._owner, only=self._only)
+        self._rounds.item_succeeded(f"work on the queue of {queue.key}")
 
     def _finished(self, queue: Queue, task: asyncio.Task[None]) -> None:
         del self._running[queue]
         self._changed.set()
-        if not task.cancelled() and (error := task.exception()):
-            log.error("driving %s failed; trying again soon", queue.key, exc_info=error)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            then = f"it is retried in {AGAIN_SECONDS:.0f} s"
+            self._rounds.item_failed(f"work on the queue of {queue.key}", error, then)
             asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, queue)
         elif queue in self._again or task.cancelled():
             self._wake(queue)
 
-    async def _keep_time(self) -> None:
-        """Sleep until the nearest due time; a nearer one written meanwhile wakes us early."""
+    async def _keep_time(self) -> Rest | None:
+        """Ring what is due, then rest until the next due time."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
-        if due is None:
-            await self._alarm.wait()
-            return
-        if due <= self._clock.now():
-            await timers.ring(self._store)
-            return
+        if due is not None and due <= self._clock.now():
+            await timers.ring(self._store, self._rounds)
+            return None
+        return self._alarm.wait if due is None else partial(self._nap, due)
+
+    async def _nap(self, due: datetime) -> None:
+        """Sleep until this time; a nearer one written meanwhile wakes us early."""
         reached = asyncio.create_task(self._clock.reach(due))
         nearer = asyncio.create_task(self._alarm.wait())
         try:

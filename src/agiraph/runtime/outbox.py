@@ -5,7 +5,6 @@ again, and it is sent again with the same key.
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -16,13 +15,11 @@ from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
 from agiraph.runtime.channels import Channel, Undelivered
-from agiraph.runtime.rounds import go_round
+from agiraph.runtime.rounds import Rest, Rounds
 from agiraph.services import deliveries
 from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath, Tx
-
-log = logging.getLogger("agiraph.outbox")
 
 AT_ONCE = 4
 """Parcels on their way through one channel at a time."""
@@ -32,12 +29,19 @@ NAP_SECONDS = 5.0
 
 class Outbox:
     def __init__(
-        self, store: Store, clock: Clock, channels: Mapping[str, Channel], *, alone: bool
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[str, Channel],
+        *,
+        alone: bool,
+        rounds: Rounds | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._channels = dict(channels)
         self._alone = alone
+        self._rounds = rounds or Rounds(clock)
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
         self._alarms = {name: asyncio.Event() for name in channels}
@@ -51,7 +55,7 @@ class Outbox:
         self._store.subscribe(self._notice)
         self._tasks = [
             asyncio.create_task(
-                go_round(f"channel {name}", partial(self._serve, name, channel), self._clock),
+                self._rounds.go(f"channel {name}", partial(self._serve, name, channel)),
                 name=f"channel {name}",
             )
             for name, channel in self._channels.items()
@@ -76,14 +80,14 @@ class Outbox:
             for alarm in self._alarms.values():
                 alarm.set()
 
-    async def _serve(self, name: str, channel: Channel) -> None:
-        """Send what is due, then sleep until something is."""
+    async def _serve(self, name: str, channel: Channel) -> Rest | None:
+        """Send what is due, then rest until something is."""
         self._alarms[name].clear()
         due = await self._store.read(rows.next_due, name)
         if due is not None and due <= self._clock.now():
             await self._send_due(name, channel)
-        else:
-            await self._rest(self._alarms[name], due)
+            return None
+        return partial(self._rest, self._alarms[name], due)
 
     async def _send_due(self, name: str, channel: Channel) -> None:
         self._under_way += 1
@@ -98,17 +102,19 @@ class Outbox:
 
     async def _send(self, channel: Channel, parcel: Parcel) -> None:
         delivery = parcel.delivery
+        what = f"delivery {delivery.id} by channel {delivery.channel}"
         try:
             fault("fx:before:deliver")
             await channel.send(parcel)
             fault("fx:after:deliver")
         except Undelivered as error:
-            log.warning("%s did not take %s: %s", delivery.channel, delivery.id, error)
+            self._rounds.item_failed(what, error, "it is sent again later", trace=False)
             await self._put_off(delivery, str(error), error.pause)
         except Exception as error:  # one that a channel chokes on must not keep the others
-            log.exception("%s broke over %s", delivery.channel, delivery.id)
+            self._rounds.item_failed(what, error, "it is sent again later")
             await self._put_off(delivery, repr(error))
         else:
+            self._rounds.item_succeeded(what)
             await self._store.write(deliveries.sent, delivery)
 
     async def _put_off(self, delivery: Delivery, error: str, pause: float | None = None) -> None:

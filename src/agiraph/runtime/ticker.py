@@ -2,27 +2,24 @@
 
 import asyncio
 import hashlib
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, TriggerId
 from agiraph.domain.time import Clock
 from agiraph.domain.triggers import Call
 from agiraph.faultpoints import fault
 from agiraph.home.layout import Home
-from agiraph.runtime.rounds import by_itself, go_round
+from agiraph.runtime.rounds import Rounds
 from agiraph.services import firing, ringing, timing
 from agiraph.store import triggers
 from agiraph.store.database import Store
 from agiraph.store.triggers import TRIGGERS, Ear, Errand
 from agiraph.store.tx import Aftermath
-
-log = logging.getLogger("agiraph.ticker")
 
 EVERY = timedelta(minutes=1)
 """How often it looks for what another process heard of and did not live to do."""
@@ -38,6 +35,7 @@ class Ticker:
     store: Store
     home: Home
     clock: Clock
+    rounds: Rounds
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
     alone: bool = True
     """Whether no other process works on this database."""
@@ -59,7 +57,7 @@ class Ticker:
         self.store.subscribe(self._notice)
         self._look_around()
         self._tasks = [
-            asyncio.create_task(go_round("triggers", self._work, self.clock), name="ticker"),
+            asyncio.create_task(self.rounds.go("triggers", self._work), name="ticker"),
             asyncio.create_task(self._look_now_and_then(), name="ticker's rounds"),
         ]
 
@@ -109,7 +107,7 @@ class Ticker:
         try:
             await self._listen()
             for errand in await self.store.read(triggers.open_errands):
-                with by_itself(f"errand {errand.id}"):
+                with self.rounds.by_itself(f"errand {errand.id}"):
                     await self._run(errand)
         except Exception:
             self._look_around()  # at all of it: what was heard may be forgotten
@@ -130,7 +128,7 @@ class Ticker:
                 self._hear(event)
         heard, self._heard = self._heard, set()
         for trigger_id in heard:
-            with by_itself(f"hearing for {trigger_id}"):
+            with self.rounds.by_itself(f"hearing for {trigger_id}"):
                 while await self.store.write(ringing.hear, trigger_id):
                     pass
 
@@ -145,9 +143,9 @@ class Ticker:
             return
         name = str(trigger.payload["callback"])
         if name not in self.callbacks:
-            log.warning(
-                "no callback is called %r; %s waits for a process that has it", name, errand
-            )
+            error = Misconfigured(f"This process has no callback {name!r}.")
+            then = "its triggers wait for a process that has it"
+            self.rounds.item_failed(f"callback {name!r}", error, then, trace=False)
         elif await self.store.write(triggers.take_errand, errand.id):
             call = Call(
                 key=f"{trigger.id}:{errand.slot}",
@@ -163,9 +161,10 @@ class Ticker:
         try:
             said = await self.callbacks[name](call)
         except Exception as error:  # whatever it was, it is theirs, and is written down
-            log.exception("callback %r of %s failed", name, call.key)
+            self.rounds.item_failed(f"callback {name!r}", error, "the firing is recorded as failed")
             outcome, reason = "failed", repr(error)
         else:
+            self.rounds.item_succeeded(f"callback {name!r}")
             outcome, reason = "fired", "" if said is None else str(said)
         fault("fx:after:callback")
         await self.store.write(firing.called, errand, outcome=outcome, reason=reason)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from agiraph.domain.time import Clock
-from agiraph.runtime.rounds import go_round
+from agiraph.runtime.rounds import Rest, Rounds
 from agiraph.services import stalls
 from agiraph.store import nodes
 from agiraph.store.database import Store
@@ -11,12 +11,16 @@ from agiraph.store.database import Store
 EVERY = timedelta(minutes=2)
 
 
-async def watch(store: Store, clock: Clock) -> None:
+async def watch(store: Store, clock: Clock, rounds: Rounds) -> None:
     """Look at running work until cancelled. A look costs one short query, and no model."""
 
-    async def look() -> None:
+    async def rest() -> None:
         await clock.reach(clock.now() + EVERY)
+
+    async def look() -> Rest:
         if await store.read(nodes.at_work):
             await store.write(stalls.look)
+        return rest
 
-    await go_round("looking after running work", look, clock)
+    await rest()
+    await rounds.go("watchdog", look)

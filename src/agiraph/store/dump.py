@@ -21,8 +21,9 @@ TABLES: dict[str, str] = {
     "channels": "name", "deliveries": "id", "audit": "id",
 }  # fmt: skip
 """What is kept, in an order in which rows find those they refer to; and what they are paged by."""
-LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version"})
-"""Who may come in, answers that may hold a token, and what is made anew from the rest."""
+LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})
+"""Who may come in, answers that may hold a token, the processes that run now, and what is made
+anew from the rest."""
 PAGE = 2000
 _ABOVE = ("parent_id", "payer_id")
 """A node may refer to one with a later id, made by a machine whose clock is ahead."""

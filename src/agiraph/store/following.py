@@ -17,6 +17,7 @@ from agiraph.domain.chat import Words
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, ThreadId
+from agiraph.logs import Streak
 from agiraph.store import events
 from agiraph.store.database import Store
 from agiraph.store.listening import Notice, listen
@@ -44,11 +45,13 @@ class Follower:
         *,
         publish: Callable[[Event], None],
         hear: Callable[[Words], None],
+        streak: Streak | None = None,
     ) -> None:
         self._url = url
         self._store = store
         self._publish = publish
         self._hear = hear
+        self._streak = streak
         self._cursors: dict[TeamId, int] = {}
         self._over: OrderedDict[str, int] = OrderedDict()
         """Threads by their last published reply, and nodes that have ended."""
@@ -57,7 +60,12 @@ class Follower:
     async def start(self) -> None:
         """From here on nothing is missed; what was before is for others to read."""
         self._cursors = await self._store.read(events.heads, archived=True)
-        following = listen(self._url, (EVENTS, WORDS), look=self._look_everywhere, take=self._take)
+        following = listen(
+            *(self._url, (EVENTS, WORDS)),
+            look=self._look_everywhere,
+            take=self._take,
+            streak=self._streak,
+        )
         self._task = asyncio.create_task(following, name="following")
 
     async def stop(self) -> None:

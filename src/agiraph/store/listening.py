@@ -13,12 +13,18 @@ from typing import NamedTuple, NoReturn
 
 import asyncpg
 
+from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.time import SystemClock
+from agiraph.logs import Streak
+from agiraph.store.reaching import LOST
+
 log = logging.getLogger("agiraph.listening")
 
 CONNECT_SECONDS = 10
 BEAT_SECONDS = 10.0
 """How long a quiet connection is trusted before it has to show that it lives."""
-AGAIN_SECONDS = 0.3
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 5.0
+"""Before the connection is opened again; doubled with each failure in a row."""
 MOST_NOTICES = 10_000
 
 
@@ -31,16 +37,32 @@ Look = Callable[[], Awaitable[None]]
 Take = Callable[[Notice], Awaitable[None]]
 
 
-async def listen(url: str, channels: Iterable[str], *, look: Look, take: Take) -> NoReturn:
-    """Take each notice in turn; look for what was missed whenever some may have been."""
+async def listen(
+    url: str, channels: Iterable[str], *, look: Look, take: Take, streak: Streak | None = None
+) -> NoReturn:
+    """Take each notice in turn; look for what was missed whenever some may have been.
+
+    `streak` is where failures are counted, for whoever shows them.
+    """
+    streak = streak or Streak("hearing other processes", log, SystemClock())
+    pause = FIRST_PAUSE_S
+
+    async def look_around() -> None:
+        nonlocal pause
+        await look()
+        streak.succeeded()
+        pause = FIRST_PAUSE_S
+
     while True:
         try:
-            await _listen(url, channels, look, take)
+            await _listen(url, channels, look_around, take)
         except Exception as error:
             # Whatever it is: a listener that ends is deaf from then on, and nobody would know.
             # asyncpg has errors of its own for a connection cut while it is being made.
-            log.warning("not heard of other processes for a moment: %r", error)
-        await asyncio.sleep(AGAIN_SECONDS)
+            is_lost = isinstance(error, (*LOST, StoreUnavailable))
+            streak.failed(error, "the connection is opened again", trace=not is_lost)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 async def _listen(url: str, channels: Iterable[str], look: Look, take: Take) -> None:

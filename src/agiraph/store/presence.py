@@ -1,0 +1,223 @@
+"""Presence: shows other processes that this one is alive, and frees the jobs of those that are not.
+
+A worker has a row, which a thread of its own renews about once a second, and a session-level
+advisory lock on that thread's connection. PostgreSQL releases the lock when the process dies. The
+thread runs however busy the event loop is: a worker that has too much to do is not taken for dead.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import psycopg
+
+from agiraph.domain.time import Clock
+from agiraph.logs import Streak
+from agiraph.store.rows import to_micros
+from agiraph.store.tx import Tx
+
+log = logging.getLogger("agiraph.presence")
+
+BEAT_S = 1.0
+"""Between two beats, each with a look at the other workers."""
+GONE_LOOKS = 3
+"""Looks in a row that find a worker without its lock and silent, until its jobs are freed."""
+HUNG_LOOKS = 20
+"""The same for a worker that is silent but still holds its lock: stopped, or stuck."""
+STUCK_S = 60.0
+"""A worker whose event loop has not turned for so long stops beating: it does no work."""
+RECONNECT_S = 0.5
+LOCK_CLASS = 4713
+"""The first key of every worker's advisory lock; the second is its `lock_key`."""
+
+_SESSION = {
+    "autocommit": True,
+    "application_name": "agiraph worker",
+    "connect_timeout": 10,
+    # A machine that vanishes says no goodbye: both ends find out within seconds by themselves.
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "options": "-c synchronous_commit=off -c statement_timeout=10s -c tcp_keepalives_idle=3"
+    " -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=6s",
+}
+_NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+_REGISTER = f"""
+insert into workers (id, lock_key, host, pid, started_at, beat_at, failing)
+values (%(id)s, %(key)s, %(host)s, %(pid)s, {_NOW}, {_NOW}, %(failing)s)
+on conflict (id) do update set beat_at = excluded.beat_at, failing = excluded.failing
+"""
+_BEAT = f"update workers set beat_at = {_NOW}, failing = %(failing)s where id = %(id)s"
+# A manager of jobs without a row belongs to an older agiraph, which beats on the job's own row.
+_OTHERS = f"""
+select coalesce(w.id, q.id), coalesce(w.beat_at, q.beat_at), w.id is not null and not exists (
+    select 1 from pg_locks l join pg_database d on d.oid = l.database
+    where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 2
+    and l.classid = {LOCK_CLASS} and l.objid = w.lock_key
+)
+from workers w full join (
+    select queue_manager_id::text as id,
+    (extract(epoch from max(heartbeat)) * 1000000)::bigint as beat_at
+    from pgqueuer where status = 'picked' group by 1
+) q on q.id = w.id
+where coalesce(w.id, q.id) <> %(id)s
+"""
+FREE_JOBS = """
+update pgqueuer
+set status = 'queued', queue_manager_id = null, execute_after = now(), updated = now()
+where status = 'picked' and queue_manager_id::text = any({ids})
+"""
+
+
+class Seen(NamedTuple):
+    """What one look found of another worker."""
+
+    id: str
+    beat_at: int
+    is_gone: bool
+    """Whether it has a row but no longer holds its lock: its session has ended."""
+
+
+@dataclass(slots=True)
+class Silence:
+    """How many looks in a row found each worker silent.
+
+    Looks are counted, not seconds: while the database stalls nobody can beat, and nobody looks.
+    """
+
+    _last: dict[str, tuple[Seen, int]] = field(default_factory=dict[str, tuple[Seen, int]])
+
+    def after(self, look: Iterable[Seen]) -> list[Seen]:
+        """Take in one more look; return the workers that have been silent for too long."""
+        last, self._last = self._last, {}
+        over: list[Seen] = []
+        for seen in look:
+            before, count = last.get(seen.id, (seen, 0))
+            if before.beat_at != seen.beat_at:
+                count = 0
+            elif seen.is_gone and not before.is_gone:
+                count = min(count, GONE_LOOKS - 2)  # it may be about to connect again
+            self._last[seen.id] = (seen, count + 1)
+            if count + 1 >= (GONE_LOOKS if seen.is_gone else HUNG_LOOKS):
+                over.append(seen)
+        return over
+
+
+class Presence:
+    """One worker's sign of life."""
+
+    def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
+        self.id: UUID = uuid4()
+        self.turned_at = time.monotonic()
+        """When the event loop last turned; renewed by it, read by the thread."""
+        self._url = url
+        self._failing = failing
+        self._key = self.id.int & 0x7FFFFFFF
+        self._connection: psycopg.Connection[Any] | None = None
+        """Of the beginning, for the thread to go on with."""
+        self._present = threading.Event()
+        self._stopping = threading.Event()
+        self._streak = Streak("the connection that shows this worker alive", log, clock)
+        self._thread = threading.Thread(target=self._run, name="agiraph-presence", daemon=True)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether other workers can see that this one is alive."""
+        return self._present.is_set()
+
+    def start(self) -> None:
+        """Connect and register, or raise `psycopg.Error`; then keep it up until stopped."""
+        self._connection = connection = self._connect()
+        try:
+            self._register(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._url, **_SESSION)  # pyright: ignore[reportArgumentType]
+
+    def _register(self, connection: psycopg.Connection[Any]) -> None:
+        values = {"id": str(self.id), "key": self._key, "failing": json.dumps(self._failing())}
+        about = {"host": socket.gethostname(), "pid": os.getpid()}
+        connection.execute(_REGISTER.encode(), values | about)
+        taken = "select pg_try_advisory_lock(%s, %s)"
+        if (row := connection.execute(taken, (LOCK_CLASS, self._key)).fetchone()) and row[0]:
+            self._present.set()
+        else:  # our last session, which the server has not given up yet
+            raise psycopg.OperationalError("the advisory lock of this worker is still held")
+
+    def _run(self) -> None:
+        """Beat until stopped, over one connection after another."""
+        while not self._stopping.is_set():
+            try:
+                first, self._connection = self._connection, None
+                with first or self._connect() as connection:
+                    if not self.is_shown:
+                        self._register(connection)
+                    self._streak.succeeded()
+                    self._live(connection)
+            except Exception as error:
+                # Whatever it is: a worker whose thread has ended would lose its jobs for good.
+                self._present.clear()
+                trace = not isinstance(error, psycopg.OperationalError)
+                self._streak.failed(error, "it is opened again", trace=trace)
+                self._stopping.wait(RECONNECT_S)
+
+    def _live(self, connection: psycopg.Connection[Any]) -> None:
+        silence, me = Silence(), {"id": str(self.id)}
+        while not self._stopping.wait(BEAT_S):
+            if time.monotonic() - self.turned_at < STUCK_S:
+                beat = me | {"failing": json.dumps(self._failing())}
+                if connection.execute(_BEAT.encode(), beat).rowcount == 0:
+                    self._register(connection)
+            look = [Seen(*row) for row in connection.execute(_OTHERS.encode(), me)]
+            if over := silence.after(look):
+                self._free(connection, over)
+        connection.execute("delete from workers where id = %(id)s", me)
+
+    def _free(self, connection: psycopg.Connection[Any], over: list[Seen]) -> None:
+        """Put the jobs of these workers back into the queue."""
+        with connection.transaction():
+            freed = connection.execute(
+                FREE_JOBS.format(ids="%(ids)s").encode(), {"ids": [seen.id for seen in over]}
+            ).rowcount
+            connection.execute(
+                "delete from workers where id = any(%(ids)s)",
+                {"ids": [seen.id for seen in over if seen.is_gone]},
+            )
+        if freed:
+            log.warning("freed %d jobs of workers that died or hang: %s", freed, over)
+
+
+class Worker(NamedTuple):
+    """A process that does background work, as its row describes it."""
+
+    host: str
+    pid: int
+    silent_s: float
+    failing: list[str]
+
+
+def workers(tx: Tx) -> list[Worker]:
+    """Every process that does background work over this PostgreSQL."""
+    rows = tx.all("select host, pid, beat_at, failing from workers order by host, pid")
+    now = to_micros(tx.now)
+    return [
+        Worker(str(host), int(pid), (now - beat_at) / 1_000_000, json.loads(failing))
+        for host, pid, beat_at, failing in rows
+    ]
