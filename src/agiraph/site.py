@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
 from agiraph import hidden
 from agiraph.api.app import build
@@ -17,9 +20,22 @@ from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
 from agiraph.domain.chat import Words
+from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
+from agiraph.domain.time import SystemClock
+from agiraph.logs import Streak
 from agiraph.runtime import tracing as traces
 from agiraph.services import access
 from agiraph.tools.context import RunContext
+
+log = logging.getLogger("agiraph.site")
+
+T = TypeVar("T")
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
+"""Between two attempts to open the database at the start; doubled with each failure."""
+
+
+class AskedToStop(AgiraphError):
+    """The process was told to stop before its database could be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +51,74 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def work(settings: Settings) -> AsyncGenerator[Runtime]:
-    """Background work alone."""
+async def work(settings: Settings, asked: asyncio.Event) -> AsyncGenerator[Runtime]:
+    """Background work alone. Waits for a database that is not there yet, unless `asked` to stop."""
+    async with _patiently(settings, asked, lambda: _working(settings)) as runtime:
+        yield runtime
+
+
+@contextlib.asynccontextmanager
+async def _working(settings: Settings) -> AsyncGenerator[Runtime]:
     async with _runtime(settings, _Heard()) as runtime:
         await runtime.start()
         yield runtime
 
 
 @contextlib.asynccontextmanager
-async def serve(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
-    """The API; and background work in the same process, if it should."""
+async def serve(settings: Settings, asked: asyncio.Event, *, works: bool) -> AsyncGenerator[Site]:
+    """The API, and background work in the same process if it should; waits as `work` does."""
+    async with _patiently(settings, asked, lambda: _serving(settings, works=works)) as site:
+        yield site
+
+
+@contextlib.asynccontextmanager
+async def _patiently(
+    settings: Settings, asked: asyncio.Event, opening: Callable[[], AbstractAsyncContextManager[T]]
+) -> AsyncGenerator[T]:
+    """Open it as soon as its database can be used, or raise `AskedToStop`.
+
+    What waiting cannot mend is raised at once. A database file is worth waiting for only while its
+    disk is full or another program holds it.
+    """
+    mendable = StoreUnavailable if _is_shared(settings) else (StoreFull, StoreLocked)
+    streak, pause_s = Streak("opening the database", log, SystemClock()), FIRST_PAUSE_S
+    async with contextlib.AsyncExitStack() as stack:
+        while True:
+            try:
+                if _is_shared(settings):
+                    await _unless_asked(asked, _reached(settings.database_url))
+                opened = await stack.enter_async_context(opening())
+                break
+            except mendable as error:
+                streak.failed(error, "trying again by itself", trace=False)
+            await _unless_asked(asked, asyncio.sleep(pause_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        streak.succeeded()
+        yield opened
+
+
+async def _reached(url: str) -> None:
+    from agiraph.store.reaching import check  # loaded only where it is used
+
+    await check(url)
+
+
+async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -> None:
+    """Take a step to its end, or raise `AskedToStop` as soon as the process is told to stop."""
+    taken, stopping = asyncio.create_task(step), asyncio.create_task(asked.wait())
+    try:
+        await asyncio.wait({taken, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not taken.done():
+            raise AskedToStop
+        await taken
+    finally:
+        stopping.cancel()
+        taken.cancel()
+        await asyncio.gather(taken, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
     address = settings.address
     address.check()
     sock = bind(address.host, address.port)
@@ -66,6 +140,7 @@ async def serve(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 model=settings.model,
                 check_model=runtime.models.resolve,
                 build=version("agiraph"),
+                failing=runtime.rounds.failing,
             )
             app = build(api, alone=not _is_shared(settings))
             server = Server(app, sock, certificate=address.certificate, key=address.key)
@@ -138,6 +213,7 @@ async def _told(
         runtime.store,
         publish=hub.publish,
         hear=lambda words: hub.overheard(draft(words), words.text, words.offset),
+        streak=runtime.rounds.streak("hearing of events"),
     )
     await follower.start()
     try:

@@ -35,7 +35,8 @@ async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bo
             assert (await agiraph("run", "Show it")).code == 0
         ballast = fill(disk)
         async with agiraph.start("up") as process:
-            await process.says("Not up yet, trying again by itself: No room left")
+            await process.says("opening the database failed")
+            await process.says("No room left")
             assert process.has_said("is up at") == 0
             ballast.unlink()
             await process.says("Sign in once")
@@ -48,7 +49,7 @@ async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         fill(disk)
         async with Shell(disk / "home", {"AGIRAPH_PORT": "0"}).start("up") as process:
-            await process.says("Not up yet")
+            await process.says("opening the database failed")
             process.signal(signal.SIGTERM)
             assert (await process.ends()).code == 0
 

@@ -44,6 +44,8 @@ class Api:
     check_model: Callable[[str], object] = lambda name: None
     """Raises what is wrong with a model's name, if anything is."""
     build: str = "dev"
+    failing: Callable[[], list[str]] = lambda: []
+    """A sentence for each background activity of this process that fails just now."""
     pace: Pace = Pace()
 
 

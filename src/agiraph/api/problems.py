@@ -16,6 +16,7 @@ from agiraph.domain.errors import (
     IllegalMove,
     Misconfigured,
     NotFound,
+    NotReady,
     OutOfScope,
     Refused,
     StoreDamaged,
@@ -38,6 +39,7 @@ _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
     (StoreGone, 503, "The database file is gone"),
     (StoreUnavailable, 503, "The database cannot be reached"),
     (StoreDamaged, 503, "The database is damaged"),
+    (NotReady, 503, "Background work fails"),
 )
 
 

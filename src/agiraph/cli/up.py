@@ -1,24 +1,16 @@
 """`agiraph up`, `serve` and `work`: the whole thing, or its two halves."""
 
-import asyncio
-import contextlib
 import errno
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TypeVar
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import click
 
 from agiraph import config, logs, site
 from agiraph.cli.session import command
 from agiraph.config import Settings
-from agiraph.domain.errors import Misconfigured, StoreFull, StoreLocked, StoreUnavailable
+from agiraph.domain.errors import Misconfigured, StoreUnavailable
 from agiraph.hidden import environment
-
-T = TypeVar("T")
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
-"""Seconds between two attempts to start, while there is no room or the database is locked."""
 
 
 @click.command()
@@ -27,12 +19,10 @@ async def up() -> None:
     """Run everything in one process: API, web UI and background work. Ctrl-C ends it."""
     settings = _ready(config.load(environment()))
     asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with AsyncExitStack() as stack:
-        opened = await _entered(stack, lambda: site.serve(settings, works=True), asked)
-        if opened is not None:
-            await _greet(settings, opened)
-            await asked.wait()
-            _say("Stopping; what is under way goes on at the next start.")
+    async with _unless_stopped(), site.serve(settings, asked, works=True) as opened:
+        await _greet(settings, opened)
+        await asked.wait()
+        _say("Stopping; what is under way goes on at the next start.")
 
 
 @click.command()
@@ -41,11 +31,9 @@ async def serve() -> None:
     """Run the API and web UI alone; `agiraph work` does the work, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
     asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with AsyncExitStack() as stack:
-        opened = await _entered(stack, lambda: site.serve(settings, works=False), asked)
-        if opened is not None:
-            await _greet(settings, opened)
-            await asked.wait()
+    async with _unless_stopped(), site.serve(settings, asked, works=False) as opened:
+        await _greet(settings, opened)
+        await asked.wait()
 
 
 @click.command()
@@ -54,10 +42,18 @@ async def work() -> None:
     """Do background work alone: as many of these as you like, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
     asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with AsyncExitStack() as stack:
-        if await _entered(stack, lambda: site.work(settings), asked) is not None:
-            _say("At work. Ctrl-C ends this process; another takes over what it does.")
-            await asked.wait()
+    async with _unless_stopped(), site.work(settings, asked):
+        _say("At work. Ctrl-C ends this process; another takes over what it does.")
+        await asked.wait()
+
+
+@asynccontextmanager
+async def _unless_stopped() -> AsyncGenerator[None]:
+    """End in good order when told to stop while still waiting for the database."""
+    try:
+        yield
+    except site.AskedToStop:
+        _say("Stopped before the database could be reached.")
 
 
 def _ready(settings: Settings) -> Settings:
@@ -72,28 +68,6 @@ def _shared(settings: Settings) -> Settings:
             "AGIRAPH_DATABASE_URL to a postgresql:// address."
         )
     return settings
-
-
-async def _entered(
-    stack: AsyncExitStack,
-    make: Callable[[], AbstractAsyncContextManager[T]],
-    asked: asyncio.Event,
-) -> T | None:
-    """Start it. Without room on the disk or with the database locked, say so, wait and try again;
-    None if this process was asked to stop meanwhile."""
-    pause, said = FIRST_PAUSE, ""
-    while not asked.is_set():
-        try:
-            return await stack.enter_async_context(make())
-        except (StoreFull, StoreLocked) as error:
-            if said != str(error):
-                said = str(error)
-                _say(f"Not up yet, trying again by itself: {said}")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await asked.wait()
-        pause = min(2 * pause, LONGEST_PAUSE)
-    return None
 
 
 async def _greet(settings: Settings, opened: site.Site) -> None:

@@ -12,6 +12,7 @@ AgiraphError
 │   ├── StoreFull        no room on the disk
 │   ├── StoreLocked      somebody else holds the database
 │   └── StoreGone        its file was removed, replaced or moved while it was open
+├── NotReady             background work of this process fails; the message says which
 ├── StoreDamaged         the database cannot be trusted: refuse to write to it
 ├── HomeInUse            another runtime works on this home
 ├── Unreachable          no server answers where one should
@@ -78,6 +79,10 @@ class StoreLocked(StoreUnavailable):
 
 
 class StoreGone(StoreUnavailable):
+    pass
+
+
+class NotReady(AgiraphError):
     pass
 
 

@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
 from agiraph.api.views import Health
+from agiraph.domain.errors import NotReady
 from agiraph.services import access
 
 router = APIRouter(tags=["health"])
@@ -20,4 +21,6 @@ async def alive() -> Health:
 async def ready(api: TheApi) -> Health:
     """The database takes what it is given."""
     await api.store.write(access.epoch)
+    if failing := api.failing():
+        raise NotReady("; ".join(failing))
     return Health(status="ready")
