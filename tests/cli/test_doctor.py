@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import sqlite3
 import sys
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
+import psycopg
 import pytest
 
 from agiraph.domain.ids import NodeId
@@ -23,6 +27,7 @@ from agiraph.store.waits import WAITS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
+from tests.conftest import _free_port
 from tests.running import on, up
 
 ASKS = says(call("ask_human", question="Which one?"))
@@ -335,3 +340,47 @@ async def test_running_work_that_has_no_runner_or_cannot_end_is_found(
             code, report = await visit(agiraph)
             [line] = problems(report)["work"]
             assert (code, line.startswith(f"{founded.node.id} {told}")) == (1, True)
+
+
+def rename(url: str, table: str, to: str) -> None:
+    statement = f"alter table {table} rename to {to}"
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)) as connection:
+            connection.execute(statement)
+        return
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+async def test_background_work_that_fails_is_named_until_it_works_again(
+    agiraph: Shell, database_url: str
+) -> None:
+    port = _free_port()
+    agiraph.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_DATABASE_URL": database_url}
+    address = f"http://127.0.0.1:{port}/api/readyz"
+    async with agiraph.start("up") as process, aiohttp.ClientSession() as http:
+        await process.says("Sign in once")
+        _, report = await visit(agiraph)
+        assert "background work" not in problems(report)
+        rename(database_url, "errands", "elsewhere")
+        assert (await agiraph("new", "Look")).code == 0
+        await process.says("triggers failed: ")
+        async with http.get(address) as response:
+            problem = await response.json(content_type=None)
+        assert (response.status, problem["title"]) == (503, "Background work fails")
+        assert problem["detail"].startswith("triggers has failed ")
+        assert "errands" in problem["detail"]
+
+        async def named() -> list[str]:
+            _, report = await visit(agiraph)
+            return problems(report).get("background work", [])
+
+        async with asyncio.timeout(60):
+            while not (details := await named()):
+                pass
+        assert "triggers has failed " in details[0]
+        assert process.has_said("Traceback") == 1, process.seen
+        rename(database_url, "elsewhere", "errands")
+        await process.says("triggers works again")
+        async with http.get(address) as response:
+            assert response.status == 200

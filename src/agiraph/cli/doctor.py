@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
+from agiraph.cli import background
 from agiraph.cli.session import as_json, command, shown
 from agiraph.config import Settings
 from agiraph.domain.chat import Transcript, Turn
@@ -28,6 +29,7 @@ from agiraph.services import checkup
 from agiraph.store import ailments
 from agiraph.store.database import Store
 from agiraph.store.opening import open_store
+from agiraph.store.server_clock import ServerClock, told
 
 Verdict = Literal["fine", "note", "problem"]
 GIB = 2**30
@@ -124,6 +126,7 @@ async def _examine(visit: Visit, *, fix: bool) -> None:
         _home(visit, home)
         if store is not None:
             await _rows(visit, store)
+            await _background(visit, store)
 
 
 @asynccontextmanager
@@ -251,6 +254,18 @@ async def _rows(visit: Visit, store: Store) -> None:
     ]
     visit.list("threads", over, good="All fit their windows.", bad="are over their window.")
     _models_without_keys(visit, list(await store.read(ailments.models)))
+
+
+async def _background(visit: Visit, store: Store) -> None:
+    if isinstance(store.clock, ServerClock) and (skewed := told(store.clock.skew)):
+        visit.note("clock", skewed)
+    if not visit.is_running:
+        return
+    found = await background.look(visit.settings, store)
+    if found.problems:
+        visit.problem("background work", "Some of it fails.", *found.problems)
+    elif found.workers:
+        visit.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
 
 
 def _models_without_keys(visit: Visit, names: list[str]) -> None:

@@ -1,0 +1,50 @@
+"""Background: which processes do background work, and what of it fails, for `agiraph doctor`."""
+
+from typing import NamedTuple
+
+from agiraph.client import Client
+from agiraph.domain.errors import Declined, Unreachable
+from agiraph.place import Place
+from agiraph.store.database import Store
+
+SILENT_S = 10.0
+
+
+class Background(NamedTuple):
+    workers: list[str]
+    """The processes that were found."""
+    problems: list[str]
+
+
+async def look(place: Place, store: Store) -> Background:
+    """Read the workers' rows on PostgreSQL; elsewhere ask the server of this home, if it runs."""
+    if place.database_url.startswith("sqlite:"):
+        return await _ask(place)
+    from agiraph.store.presence import workers  # loaded only where it is used
+
+    found = await store.read(workers)
+    names = [f"process {worker.pid} on {worker.host}" for worker in found]
+    silent = [
+        f"{name} was last heard of {worker.silent_s:.0f} s ago: it hangs, or its machine is gone."
+        for name, worker in zip(names, found, strict=True)
+        if worker.silent_s > SILENT_S
+    ]
+    failing = [
+        f"{name}: {sentence}"
+        for name, worker in zip(names, found, strict=True)
+        for sentence in worker.failing
+    ]
+    return Background(names, silent + failing)
+
+
+async def _ask(place: Place) -> Background:
+    # Without patience: a server that is not ready says why at once.
+    async with Client.of(place, patience=0.0) as client:
+        try:
+            await client.ready()
+        except Unreachable:
+            return Background([], [])
+        except Declined as error:
+            is_ours = error.status == 503
+            return Background([client.url], [str(error)] if is_ours else [])
+        return Background([client.url], [])
