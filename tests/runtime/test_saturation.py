@@ -63,8 +63,8 @@ async def work_off(url: str, store: Store, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             while await store.read(nodes.queues):
-                happened.clear()
                 await happened.wait()
+                happened.clear()  # before the next look: what comes after it is looked at again
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
