@@ -5,6 +5,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
 WORKERS ?= 3
+# How long `make faults` may take; what is random goes on for as long as there is time.
+MINUTES ?= 50
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
@@ -46,8 +48,8 @@ check: setup ## Format, lint, types, import layers
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "check: clean"
 
-faults: setup postgres ## The long runs: crashes in recovery, chaos over processes, a million fuzzed replies
-	@$(BIN)/python -m pytest -q tests --long -m long --timeout=3600
+faults: setup postgres ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
 
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py

@@ -17,6 +17,8 @@ import pytest
 from agiraph.runtime.clustered import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
+from tests import box as boxes
+from tests.box import Box
 
 SWEEP = "sweep"
 """The property of a test's report that holds a line for the end."""
@@ -29,13 +31,20 @@ PORTS = range(15_000, 30_000)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes minutes to hours")
+    minutes = "how long the long tests may take together (%(default)s)"
+    parser.addoption("--minutes", type=float, default=boxes.MINUTES, help=minutes)
+    seed = "what decides on random kills and inputs; without it every run has another"
+    parser.addoption("--seed", type=int, default=None, help=seed)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the long runs to `make faults`; begin with what takes longest."""
-    if config.getoption("--long"):
-        return
     long = {item for item in items if item.get_closest_marker("long")}
+    for item in long:
+        boxes.bound(item)
+    if config.getoption("--long"):
+        items.sort(key=boxes.turn)
+        return
     config.hook.pytest_deselected(items=long)
     # Whoever is left with a sweep at the end lets the other processes wait.
     items[:] = sorted(
@@ -60,19 +69,40 @@ def sweep_log(request: pytest.FixtureRequest) -> SweepLog:
     return SweepLog(request.node.user_properties)
 
 
+@pytest.fixture
+def box(request: pytest.FixtureRequest) -> Box:
+    """The time that this long test may use."""
+    return Box(boxes.seconds_of(request.node))
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """What this test's random choices follow from; `--seed` repeats those of an earlier run."""
+    given = request.config.getoption("--seed")
+    chosen = random.SystemRandom().randrange(1_000_000) if given is None else int(given)
+    print(f"seed {chosen}: repeat with --seed={chosen}", flush=True)
+    return chosen
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reports = [r for found in terminalreporter.stats.values() for r in found]
-    lines = [
-        line
-        for report in reports
-        if getattr(report, "when", "") == "call"
-        for name, line in report.user_properties
-        if name == SWEEP
-    ]
-    if lines:
-        terminalreporter.section("crash sweeps")
-        for line in lines:
-            terminalreporter.write_line(line)
+    """Say what each crash test and each long test did, in what time, and what it found."""
+    parts: dict[str, list[Any]] = {}
+    for report in (r for found in terminalreporter.stats.values() for r in found):
+        if getattr(report, "when", "") != "call" or not hasattr(report, "user_properties"):
+            continue
+        if "long" in report.keywords or any(name == SWEEP for name, _ in report.user_properties):
+            parts.setdefault(report.nodeid.partition("[")[0], []).append(report)
+    if not parts:
+        return
+    terminalreporter.section("crashes and long runs")
+    for part, reports in parts.items():
+        seconds = sum(report.duration for report in reports)
+        failed = sum(report.failed for report in reports)
+        told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} with violations  {part}"
+        terminalreporter.write_line(told)
+        for name, line in (p for report in reports for p in report.user_properties):
+            if name == SWEEP:
+                terminalreporter.write_line(f"            {line}")
 
 
 def _free_port() -> int:

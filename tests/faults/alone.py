@@ -1,6 +1,7 @@
 """Alone: a sweep in a program of its own, small enough to be forked thousands of times.
 
-As a program: `alone.py SCENARIO MUTANT EVERY`, where the mutant may be empty; it says a report.
+As a program: `alone.py points SCENARIO MUTANT EVERY`, where the mutant may be empty, or
+`alone.py pairs SCENARIO SECONDS AT_LEAST SEED`; it writes a report.
 """
 
 import contextlib
@@ -36,7 +37,16 @@ def unharmed() -> None:
 
 def swept(name: str, *, mutant: str = "", every: int = 1) -> Report:
     """Kill at every so many points of a scenario; with a planted bug, until it is caught."""
-    command = [sys.executable, "-m", "tests.faults.alone", name, mutant, str(every)]
+    return _reported("points", name, mutant, str(every))
+
+
+def swept_in_pairs(name: str, *, seconds: float, at_least: int, seed: int) -> Report:
+    """Kill at random pairs of points, the second in the recovery from the first."""
+    return _reported("pairs", name, str(seconds), str(at_least), str(seed))
+
+
+def _reported(*arguments: str) -> Report:
+    command = [sys.executable, "-m", "tests.faults.alone", *arguments]
     place = {"cwd": Path(__file__).parents[2], "start_new_session": True}
     with subprocess.Popen(command, stdout=subprocess.PIPE, **place) as running:
         try:
@@ -49,15 +59,22 @@ def swept(name: str, *, mutant: str = "", every: int = 1) -> Report:
 
 
 def main() -> None:
-    name, mutant, every = sys.argv[1:]
+    how, name, *rest = sys.argv[1:]
     specialists()  # what every life would read first is there before they are forked
-    if mutant:
-        planted = mutants.ALL[mutant]
-        sweep = Sweep(scenario_of(name, planted.arm))
-        report = sweep.run(until_caught=True, first=planted.first)
-    else:
-        report = Sweep(scenario_of(name, unharmed)).run(every=int(every))
+    report = _pairs(name, *rest) if how == "pairs" else _points(name, *rest)
     sys.stdout.buffer.write(orjson.dumps(asdict(report)))
+
+
+def _points(name: str, mutant: str, every: str) -> Report:
+    if not mutant:
+        return Sweep(scenario_of(name, unharmed)).run(every=int(every))
+    planted = mutants.ALL[mutant]
+    return Sweep(scenario_of(name, planted.arm)).run(until_caught=True, first=planted.first)
+
+
+def _pairs(name: str, seconds: str, at_least: str, seed: str) -> Report:
+    sweep = Sweep(scenario_of(name, unharmed))
+    return sweep.run_pairs(seconds=float(seconds), at_least=int(at_least), seed=int(seed))
 
 
 if __name__ == "__main__":

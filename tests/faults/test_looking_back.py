@@ -15,7 +15,6 @@ def test_a_kill_at_many_points_keeps_briefs_and_delivers_once(sweep_log: list[st
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
 def test_a_kill_at_any_point_keeps_briefs_and_delivers_once(sweep_log: list[str]) -> None:
     report = Sweep(scenario()).run()
     sweep_log.append(str(report))

@@ -2,17 +2,19 @@
 
 import pytest
 
-from agiraph.testing.sweep import Sweep
+from tests.box import Box
 from tests.conftest import SweepLog
 from tests.faults import mutants
-from tests.faults.alone import EVERY, scenario_of, swept, unharmed
-from tests.faults.scenarios import ALL
+from tests.faults.alone import EVERY, swept, swept_in_pairs
 
 FEWEST = {"teamwork": 450, "life": 330}
 """Points that these have at least, however commits fall together; the others have fifty."""
 SPARSE = {"teamwork": 10, "life": 8, "program": 4}
 """The ordinary run takes every so many points of these and every third of the others; `make
 faults` takes them all."""
+
+FEWEST_PAIRS = 40
+"""Of each scenario, however little time there is; at random, so every run tries others."""
 
 
 @pytest.mark.timeout(600)
@@ -26,7 +28,6 @@ def test_a_kill_at_many_points_loses_and_doubles_nothing(name: str, sweep_log: S
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", EVERY)
 def test_a_kill_at_any_point_loses_and_doubles_nothing(name: str, sweep_log: SweepLog) -> None:
     report = swept(name)
@@ -44,10 +45,12 @@ def test_a_planted_bug_passes_a_clean_run_and_is_caught(name: str, sweep_log: Sw
     assert report.violations, f"{name} survived {report.kills} kills"
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3600)
+@pytest.mark.long(share=0.02)
 @pytest.mark.parametrize("name", EVERY)
-def test_a_second_kill_in_the_recovery_loses_nothing(name: str, sweep_log: SweepLog) -> None:
-    report = Sweep(scenario_of(name, unharmed)).run_pairs(every=7 if name in ALL else 501)
-    sweep_log.append(f"pairs of {report}")
+def test_a_second_kill_in_the_recovery_loses_nothing(
+    name: str, box: Box, seed: int, sweep_log: SweepLog
+) -> None:
+    report = swept_in_pairs(name, seconds=box.left, at_least=FEWEST_PAIRS, seed=seed)
+    sweep_log.append(f"pairs, seed {seed}, of {report}")
     assert report.violations == []
+    assert report.kills >= FEWEST_PAIRS

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from itertools import count
+from itertools import count, islice
 from multiprocessing import get_context
 from typing import Any
 
@@ -31,8 +31,11 @@ from agiraph.providers.text_calls import (
     written,
 )
 from agiraph.testing import ScriptedModel, says
+from tests.box import Box
+from tests.conftest import SweepLog
 from tests.providers.said import turn
 
+FEWEST_INPUTS = 1_000_000
 KEY, OTHER = "k4tz9wqb", "bcdfghjk"
 WORDS = (
     "\n", "\n", "\n", "\r\n", " ", "\t", "```", "~~~~", "```json", "> ", "<", ">", "call", "KEY",
@@ -218,16 +221,18 @@ def barrage(seed: int, inputs: int) -> int:
     return found
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_million_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.long(share=0.02)
+def test_a_million_inputs(box: Box, seed: int, sweep_log: SweepLog) -> None:
     cores, batch = os.cpu_count() or 1, 25_000
-    seeds = range(1_000_000 // batch)
-    started = time.monotonic()
+    started, inputs, found = time.monotonic(), 0, 0
+    seeds = count(seed)
     with ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool:
-        found = sum(pool.map(barrage, seeds, [batch] * len(seeds)))
-    inputs = len(seeds) * batch
+        while inputs < FEWEST_INPUTS or box.is_open:
+            chosen = list(islice(seeds, 4 * cores))
+            found += sum(pool.map(barrage, chosen, [batch] * len(chosen)))
+            inputs += len(chosen) * batch
     speed = inputs / (time.monotonic() - started)
-    with capsys.disabled():
-        print(f"\ncalls in text: {inputs:,} inputs, {found:,} calls, {speed:,.0f} inputs/s")
-    assert found > 100_000
+    sweep_log.append(
+        f"calls in text, seed {seed}: {inputs:,} inputs, {found:,} calls, {speed:,.0f} inputs/s"
+    )
+    assert found > inputs / 10

@@ -104,21 +104,35 @@ class Sweep:
         self.report.seconds = time.monotonic() - started
         return self.report
 
-    def run_pairs(self, *, every: int = 1) -> Report:
-        """Kill in the first life and again in the one that recovers from it."""
+    def run_pairs(self, *, seconds: float, at_least: int, seed: int = 0) -> Report:
+        """Kill in the first life and again in the one that recovers from it.
+
+        Takes pairs of points in random order, until the time is over and this many were tried.
+        """
         started = time.monotonic()
         total = self.count()
         pairs = [(k, j) for k in range(1, total + 1) for j in range(1, total + 1)]
-        self._each(pairs[::every])
+        random.Random(seed).shuffle(pairs)
+        self._each(pairs[:at_least])
+        deadline = started + seconds
+        self._each(pairs[at_least:], until=lambda: time.monotonic() >= deadline)
         self.report.seconds = time.monotonic() - started
         return self.report
 
-    def _each(self, deaths: list[tuple[int, ...]], *, until_caught: bool = False) -> None:
+    def _each(
+        self,
+        deaths: list[tuple[int, ...]],
+        *,
+        until_caught: bool = False,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
         workers = min(os.cpu_count() or 1, len(deaths)) or 1
         shares = [deaths[i::workers] for i in range(workers)]
         caught = multiprocessing.Event()
         children = [
-            _in_child(lambda share=share: self._share(share, caught if until_caught else None))
+            _in_child(
+                lambda share=share: self._share(share, caught if until_caught else None, until)
+            )
             for share in shares
         ]
         for child, reader in children:
@@ -131,9 +145,11 @@ class Sweep:
                         self.report.violations.append(text)
             os.waitpid(child, 0)
 
-    def _share(self, deaths: list[tuple[int, ...]], caught: Event | None) -> Iterable[str]:
+    def _share(
+        self, deaths: list[tuple[int, ...]], caught: Event | None, until: Callable[[], bool]
+    ) -> Iterable[str]:
         for death in deaths:
-            if caught is not None and caught.is_set():
+            if until() or (caught is not None and caught.is_set()):
                 return
             for problem in self._one(death):
                 yield "bad " + problem.replace("\n", " ⏎ ")

@@ -1,0 +1,149 @@
+"""Chat: a person who sends orders, nudges, asks for approvals and answers questions.
+
+Every acknowledged message is there once and in order; every order in it becomes one call; what a
+call does happens at most once; an approval and an answer reach the call they were given for.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.attack.ground import Ground, demand
+from tests.faults.attack.model import ORDER, command, order, orders
+from tests.faults.attack.person import QUESTION, is_approved, words_for
+
+PAUSE_SECONDS = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Chat:
+    ground: Ground
+    name: str
+    kinds: tuple[str, ...] = ("stamp", "stamp", "approve", "ask")
+    team: str = ""
+    agent: str = ""
+    acknowledged: list[str] = field(default_factory=list[str])
+
+    async def found(self) -> None:
+        rule = {"tool": "bash", "action": "ask", "pattern": "*/approve"}
+        team = await self.ground.found(self.name, permissions=[rule])
+        self.team, self.agent = team["id"], team["coordinator_id"]
+
+    async def act(self) -> None:
+        """Send one message until it is acknowledged; seldom to an agent that is at work."""
+        chance = self.ground.chance
+        now = await self.ground.client.ask("GET", f"/api/agents/{self.agent}")
+        if now["status"] != "idle" and chance.random() < 0.8:
+            await asyncio.sleep(PAUSE_SECONDS)
+            return
+        number = next(self.ground.numbers)
+        body = {
+            "message": order(chance.choice(self.kinds), number),
+            "mode": "send" if chance.random() < 0.3 else "nudge",
+            "client_id": f"c{number}",
+        }
+        got = await self.ground.client.ask("POST", f"/api/agents/{self.agent}/send", body)
+        self.acknowledged.append(got["text"])
+
+    async def glance(self) -> None:
+        """The newest acknowledged messages are there, once and in order."""
+        said, last = list(self.acknowledged), 15  # a page of 100 has room for all about them
+        page = await self.ground.client.ask("GET", f"/api/agents/{self.agent}/conversation")
+        shown = _ordered(page)
+        recent = [text for text in said[-last:] if text in shown]
+        places = [shown.index(text) for text in recent]
+        demand(places == sorted(places), self.name, "out of order", shown[-last:], said[-last:])
+        demand(len(shown) == len(set(shown)), self.name, "told twice", shown)
+        demand(recent == said[-last:], self.name, "lost", said[-last:], shown)
+        self._check_ledger()
+
+    async def check(self) -> Counter[str]:
+        said = await self.ground.client.conversation(self.agent)
+        told = _ordered(said)
+        demand(told == self.acknowledged, self.name, "messages", told, self.acknowledged)
+        replies = [m["in_reply_to"] for m in said if m["sender"] == self.agent]
+        twice = [to for to, times in Counter(replies).items() if to and times > 1]
+        demand(not twice, self.name, "replied twice to", twice)
+        calls = await self._calls()
+        self._check_ledger()
+        self._check_stamps(calls)
+        await self._check_approvals(calls)
+        self._check_answers(calls)
+        counts = Counter(ORDER.findall(text)[0][0] for text in told)
+        return Counter(messages=len(told)) + counts
+
+    def _numbers(self, kind: str) -> list[int]:
+        return [n for text in self.acknowledged for n in orders(text, kind)]
+
+    def _check_ledger(self) -> None:
+        for kind in ("stamp", "approve"):
+            happened = self.ground.ledger.counts(kind)
+            twice = {n: happened[str(n)] for n in self._numbers(kind) if happened[str(n)] > 1}
+            demand(not twice, self.name, kind, "commands ran twice:", twice)
+
+    async def _calls(self) -> "Calls":
+        found: Calls = defaultdict(list)
+        for thread in await self.ground.client.threads(self.agent):
+            turns = thread["turns"]
+            answers = {turn["ref"]: turn for turn in turns if turn["role"] == "tool"}
+            for made in (made for turn in turns for made in turn["calls"]):
+                about = next(iter(made["arguments"].values()), "")
+                found[made["name"], str(about)].append(answers.get(made["id"]))
+        return found
+
+    def _one(self, calls: "Calls", name: str, about: str) -> Any:
+        """The tool turn that answers the only such call."""
+        answers = calls[name, about]
+        demand(len(answers) == 1, self.name, name, about, "was called", len(answers), "times")
+        demand(answers[0] is not None, self.name, name, about, "has no answer")
+        return answers[0]
+
+    def _check_stamps(self, calls: "Calls") -> None:
+        happened = self.ground.ledger.counts("stamp")
+        for number in self._numbers("stamp"):
+            told = self._one(calls, "bash", command(self.ground.ledger, "stamp", number))
+            known = happened[str(number)] == 1 or told["failed"]
+            demand(known, self.name, "stamp", number, "did not happen; told", told["text"])
+
+    async def _check_approvals(self, calls: "Calls") -> None:
+        happened = self.ground.ledger.counts("approve")
+        asked: dict[int, list[Any]] = defaultdict(list)
+        for item in await self.ground.client.inbox():
+            if item["message"]["kind"] == "approval" and item["message"]["team_id"] == self.team:
+                asked[_number_of(item["message"]["text"])].append(item)
+        for number in self._numbers("approve"):
+            about = self.name, "approval", number
+            demand(len(asked[number]) == 1, *about, "asked", len(asked[number]), "times")
+            [item] = asked[number]
+            wanted = "approve" if is_approved(number) else "deny"
+            demand(item["message"]["decision"] == wanted, *about, item)
+            told = self._one(calls, "bash", command(self.ground.ledger, "approve", number))
+            ran = happened[str(number)]
+            if not is_approved(number):
+                demand(ran == 0, *about, "was denied and happened")
+                demand(told["failed"] and "refused" in told["text"], *about, told["text"])
+            demand(ran == 1 or told["failed"], *about, "did not happen; told", told["text"])
+
+    def _check_answers(self, calls: "Calls") -> None:
+        for number in self._numbers("ask"):
+            told = self._one(calls, "ask_human", QUESTION.format(number=number))
+            about = self.name, "answer", number, "is", told["text"]
+            demand(words_for(number) in told["text"], *about)
+
+
+Calls = dict[tuple[str, str], list[Any]]
+"""Tool turns by the call's name and first argument."""
+
+
+def _ordered(said: list[Any]) -> list[str]:
+    mine = [m["text"] for m in said if m["kind"] in ("message", "nudge")]
+    return [text for text in mine if ORDER.fullmatch(text)]
+
+
+def _number_of(text: str) -> int:
+    return int(text.partition("echo ")[2].split()[0])
+
+
+def chats(ground: Ground, count: int) -> list[Chat]:
+    return [Chat(ground=ground, name=f"chat {place}") for place in range(count)]

@@ -1,0 +1,46 @@
+"""Person: answers every question and approval in the inbox, as its number says."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.attack.ground import Ground
+
+QUESTION = "What about number {number}?"
+AGAIN = "Try again."
+_QUESTION = re.compile(r"What about number (\d+)\?")
+_COMMAND = re.compile(r"echo (\d+) >> \S+/approve")
+
+
+def is_approved(number: int) -> bool:
+    return number % 3 != 1
+
+
+def words_for(number: int) -> str:
+    return f"The answer for {number} is {number * 7}."
+
+
+@dataclass(slots=True, kw_only=True)
+class Person:
+    ground: Ground
+
+    async def act(self) -> bool:
+        """Answer what waits for an answer; return whether anything did."""
+        page = await self.ground.client.ask("GET", "/api/inbox")
+        waiting = [item["message"] for item in page["items"] if item["needs_answer"]]
+        for message in waiting:
+            path = f"/api/inbox/{message['id']}/answer"
+            answer = self._answer(message)
+            await self.ground.client.ask("POST", path, answer, key=f"answer {message['id']}")
+        return bool(waiting)
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, str]:
+        if message["kind"] == "approval":
+            found = _COMMAND.search(message["text"])
+            approved = found is None or is_approved(int(found[1]))
+            return {"decision": "approve" if approved else "deny"}
+        if found := _QUESTION.search(message["text"]):
+            return {"text": words_for(int(found[1]))}
+        # The server was killed so often at one step of this node that it asks before it goes on.
+        self.ground.restarted_by_person[message["node_id"]] += 1
+        return {"text": AGAIN}

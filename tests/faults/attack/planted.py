@@ -1,0 +1,117 @@
+"""Planted: bugs that the entry arms in the server's process, to show that the attack finds them."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agiraph.app import Runtime
+from agiraph.domain.ids import MessageId
+from agiraph.home import commands, supervisor
+from agiraph.services import research, ringing
+from agiraph.store import dump, events, nodes, teams
+from agiraph.store.sqlite import SqliteStore
+from agiraph.store.tx import Tx
+from tests.faults import mutants
+
+WINDOW_SECONDS = 0.5
+"""How long an acknowledged webhook call is not yet committed."""
+
+
+def early_acknowledgement() -> None:
+    """A webhook's caller gets the answer before the transaction is committed."""
+    perform, commit = SqliteStore._perform, SqliteStore._commit
+
+    def early(self: SqliteStore, job: Any) -> None:
+        perform(self, job)
+        if job.verb is ringing.hit and job.error is None:
+            job.future.set_result(job.result)
+            job.future = self._loop.create_future()
+
+    def late(self: SqliteStore) -> None:
+        if any(job.verb is ringing.hit for job in self._group):
+            time.sleep(WINDOW_SECONDS)
+        commit(self)
+
+    SqliteStore._perform = early  # type: ignore[method-assign]
+    SqliteStore._commit = late  # type: ignore[method-assign]
+
+
+def repeated_report() -> None:
+    """A start delivers the newest report of each team again."""
+    start = Runtime.start
+
+    def again(tx: Tx) -> None:
+        for team in teams.page(tx):
+            done = [n for n in nodes.board(tx, team.id) if n.asked_of and n.status.is_final]
+            for node in done[-1:]:
+                research.deliver(tx, node, "")
+
+    async def repeat(self: Runtime, *arguments: Any) -> None:
+        await self.store.write(again)
+        await start(self, *arguments)
+
+    Runtime.start = repeat  # type: ignore[method-assign]
+
+
+def gap_in_events() -> None:
+    """The first event after a start leaves out a number."""
+    append = events.append
+    begun: set[str] = set()
+
+    def skipping(tx: Tx, team_id: Any, said: Any, *, end: int) -> Any:
+        fresh = team_id not in begun and end & events._MOST > 0
+        begun.add(team_id)
+        return append(tx, team_id, said, end=end + 1 if fresh else end)
+
+    events.append = skipping  # type: ignore[assignment]
+
+
+def torn_backup() -> None:
+    """A backup leaves out the newest message of a person."""
+    rows = dump._rows
+
+    def torn(tx: Tx, table: str, names: list[str], key: str) -> Any:
+        newest = tx.one("select max(id) from messages where kind in ('message', 'nudge')")
+        lost = MessageId("") if newest is None else newest[0]
+        for row in rows(tx, table, names, key):
+            if table != "messages" or row[names.index("id")] != lost:
+                yield row
+
+    dump._rows = torn
+
+
+def orphaned_commands() -> None:
+    """A command goes on when the server that started it is killed."""
+    source = Path(supervisor.__file__).read_text()
+    for old, new in (
+        ("libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)", "pass"),
+        ("    watch.end(", "    if ended == 'interrupted':\n        os._exit(0)\n    watch.end("),
+    ):
+        assert old in source, old
+        source = source.replace(old, new)
+    script = Path(os.environ["AGIRAPH_HOME"]).parent / "supervisor.py"
+    script.write_text(source)
+    commands._script = lambda: str(script)
+
+
+class Planted(NamedTuple):
+    arm: Callable[[], None]
+    parts: tuple[str, ...]
+    """What must go on for it to come to light; the rest only takes time."""
+    says: str
+    """What the violation says, as a pattern."""
+
+
+ALL: dict[str, Planted] = {
+    "early_acknowledgement": Planted(
+        early_acknowledgement, ("wakings",), "never fired|is lost|webhook fired|woke for"
+    ),
+    "repeated_report": Planted(repeated_report, ("research",), "came to the inbox and the chat"),
+    "gap_in_events": Planted(gap_in_events, ("chat",), "events of"),
+    "torn_backup": Planted(torn_backup, ("chat", "backups"), "lacks messages"),
+    "orphaned_commands": Planted(orphaned_commands, ("programs",), "processes outlive"),
+    "silent_rerun": Planted(mutants.silent_rerun, ("chat",), "commands ran twice"),
+    "unpaid_losses": Planted(mutants.unpaid_losses, ("chat",), "are booked"),
+}

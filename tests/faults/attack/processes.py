@@ -1,0 +1,59 @@
+"""Processes: which of those that an attack's server started are alive."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def alive(mark: str) -> list[str]:
+    """Command lines that contain the mark, without the test's own children: it ends those itself.
+
+    The mark is the attack's folder: every command of its agents names a file in it.
+    """
+    return [line for _, line in _alive(mark)]
+
+
+def kill(mark: str) -> None:
+    """End what a failed attack left behind."""
+    for pid, _ in _alive(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _alive(mark: str) -> list[tuple[int, str]]:
+    return [
+        (pid, line)
+        for pid, line in _command_lines()
+        if mark in line and _parent(pid) != os.getpid()
+    ]
+
+
+def _command_lines() -> Iterator[tuple[int, str]]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            raw = (entry / "cmdline").read_bytes()
+        except OSError:  # it ended meanwhile
+            continue
+        yield int(entry.name), raw.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def _parent(pid: int) -> int:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+async def until_gone(mark: str, seconds: float) -> list[str]:
+    """Wait until none is alive; return those that are after this time."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while (left := alive(mark)) and loop.time() < end:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    return left

@@ -1,0 +1,62 @@
+"""A server that is killed at random keeps what it acknowledged, and does nothing twice."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.box import Box
+from tests.conftest import SweepLog, _free_port
+from tests.faults.attack.attack import attack
+from tests.faults.attack.ground import Violation
+from tests.faults.attack.planted import ALL
+
+KILLS = 20
+MANY_KILLS = 200
+"""In one home, until it is given up for a new one: `make faults` makes at least as many."""
+ENOUGH_TO_CATCH = 25
+
+
+@pytest.mark.timeout(900)
+async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
+    tmp_path: Path, sweep_log: SweepLog, seed: int
+) -> None:
+    async with attack(tmp_path, _free_port(), seed=seed) as attacked:
+        counts = await attacked.run(lambda kills: kills < KILLS)
+        await attacked.close()
+    sweep_log.append(f"attack, seed {seed}: {_said(counts)}")
+
+
+@pytest.mark.long(share=0.75)
+async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothing(
+    tmp_path: Path, sweep_log: SweepLog, box: Box, seed: int
+) -> None:
+    campaign, most = 0, MANY_KILLS
+    while campaign == 0 or box.is_open:
+        folder = tmp_path / str(campaign)
+        folder.mkdir()
+
+        def go_on(kills: int, first: bool = campaign == 0) -> bool:
+            return kills < most and (first or box.is_open)
+
+        async with attack(folder, _free_port(), seed=seed + campaign) as attacked:
+            counts = await attacked.run(go_on)
+            await attacked.close()
+        sweep_log.append(f"attack, seed {seed + campaign}: {_said(counts)}")
+        campaign += 1
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ALL)
+async def test_a_bug_planted_in_the_server_is_found_by_the_attack(
+    tmp_path: Path, sweep_log: SweepLog, name: str, seed: int
+) -> None:
+    planted = ALL[name]
+    started = attack(tmp_path, _free_port(), seed=seed, planted=name, parts=planted.parts)
+    async with started as attacked:
+        with pytest.raises(Violation, match=planted.says):
+            await attacked.run(lambda kills: kills < ENOUGH_TO_CATCH, every=5)
+        sweep_log.append(f"planted {name}, found after {attacked.host.kills} kills")
+
+
+def _said(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) + ", 0 violations"
