@@ -1,5 +1,6 @@
 """A server that is killed at random keeps what it acknowledged, and does nothing twice."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,18 +31,19 @@ async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
 async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothing(
     tmp_path: Path, sweep_log: SweepLog, box: Box, seed: int
 ) -> None:
-    campaign, most = 0, MANY_KILLS
+    campaign = 0
     while campaign == 0 or box.is_open:
         folder = tmp_path / str(campaign)
         folder.mkdir()
 
         def go_on(kills: int, first: bool = campaign == 0) -> bool:
-            return kills < most and (first or box.is_open)
+            return kills < MANY_KILLS and (first or box.is_open)
 
         async with attack(folder, _free_port(), seed=seed + campaign) as attacked:
             counts = await attacked.run(go_on)
             await attacked.close()
         sweep_log.append(f"attack, seed {seed + campaign}: {_said(counts)}")
+        shutil.rmtree(folder)
         campaign += 1
 
 

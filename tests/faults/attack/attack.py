@@ -153,9 +153,15 @@ class Attack:
             await asyncio.sleep(0.2)
 
     async def _open(self) -> list[str]:
+        """What is not over: work in any state, and delayed triggers that are not due yet."""
         said = await self.ground.client.ask("GET", "/api/metrics")
         counts = re.findall(r'agiraph_nodes(\{.*status="(\w+)"\}) (\d+)', said)
-        return [f"{about} {n}" for about, status, n in counts if status not in ENDED and int(n)]
+        found = [f"{about} {n}" for about, status, n in counts if status not in ENDED and int(n)]
+        for team in await self.ground.client.ask("GET", "/api/teams"):
+            triggers = await self.ground.client.ask("GET", f"/api/teams/{team['id']}/triggers")
+            waiting = [t for t in triggers if (t["type"], t["status"]) == ("delayed", "active")]
+            found += [f"{t['id']} due at {t['due_at']}" for t in waiting]
+        return found
 
     async def check(self) -> Counter[str]:
         await self.glance()

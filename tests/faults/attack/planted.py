@@ -106,7 +106,7 @@ class Planted(NamedTuple):
 
 ALL: dict[str, Planted] = {
     "early_acknowledgement": Planted(
-        early_acknowledgement, ("wakings",), "never fired|is lost|webhook fired|woke for"
+        early_acknowledgement, ("wakings",), "webhook|acknowledged call|same delivery"
     ),
     "repeated_report": Planted(repeated_report, ("research",), "came to the inbox and the chat"),
     "gap_in_events": Planted(gap_in_events, ("chat",), "events of"),
