@@ -101,7 +101,8 @@ async def cutter(postgres: Server) -> AsyncIterator[Cutter]:
 async def test_a_connection_cut_at_any_message_of_its_beginning_is_made_again(
     cutter: Cutter, postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "AGAIN_SECONDS", 0.0)
+    for pause in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
+        monkeypatch.setattr(listening, pause, 0.0)
     ear = Ear()
     listener = asyncio.create_task(
         listen(cutter.url, CHANNELS, look=ear.look, take=ear.take), name="listener"
