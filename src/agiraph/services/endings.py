@@ -30,22 +30,14 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     threads.hold(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
-    doubts = None
-    match outcome:
-        case Finished(result, reason, manifest, doubts):
-            status, text = NodeStatus.COMPLETED, result
-        case Failed(reason, detail, result, manifest):
-            status, text = NodeStatus.FAILED, detail
-    # From here on nothing may depend on what a model or a program wrote: an end is never refused.
-    text = notices.fitted(text)
-    doubts = None if doubts is None else notices.cut(doubts, notices.DOUBTS)
+    status, text, doubts = _told(outcome)
     node = nodes.move(
         tx,
         node,
         status,
-        result=result,
-        stop_reason=reason,
-        manifest=manifest,
+        result=outcome.result,
+        stop_reason=outcome.reason,
+        manifest=outcome.manifest,
         doubts=doubts,
         ended_at=tx.now,
         owner=None,
@@ -55,7 +47,7 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         node.team_id,
         "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
         node_id=node.id,
-        reason=reason,
+        reason=outcome.reason,
         result=text,
         doubts=doubts,
     )
@@ -68,6 +60,19 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     board.distribute(tx, node.team_id)
     tx.wake(agent.id, node.lane)
     return node
+
+
+def _told(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
+    """The status that an outcome leads to, and its words and doubts as messages can carry them.
+
+    What comes after must not depend on what a model or a program wrote: an end is never refused.
+    """
+    match outcome:
+        case Finished(result, doubts=doubts):
+            cut = None if doubts is None else notices.cut(doubts, notices.DOUBTS)
+            return NodeStatus.COMPLETED, notices.fitted(result), cut
+        case Failed(detail=detail):
+            return NodeStatus.FAILED, notices.fitted(detail), None
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
