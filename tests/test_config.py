@@ -190,6 +190,7 @@ def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path
 
     [commands."my script"]
     command = " ./agent.sh "
+    resumes = true
     """
     settings = load(tmp_path, written, **KEYS)
 
@@ -198,13 +199,15 @@ def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path
             command='claude -p "$(cat _task.md)"',
             environment={"ANTHROPIC_API_KEY": "sk-ant-canary"},
         ),
-        "my script": Command(command="./agent.sh"),
+        "my script": Command(command="./agent.sh", resumes=True),
     }
     assert {name: s for name, s in settings.shown.items() if name.startswith("commands")} == {
         "commands.claude": Setting(
             value='claude -p "$(cat _task.md)" (sees ANTHROPIC_API_KEY)', origin=config.FILE
         ),
-        "commands.my script": Setting(value="./agent.sh", origin=config.FILE),
+        "commands.my script": Setting(
+            value="./agent.sh (resumes after a crash)", origin=config.FILE
+        ),
     }
     assert "canary" not in str(settings.shown) + repr(settings) + repr(settings.commands)
 
@@ -232,6 +235,10 @@ def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path
         (
             '[commands.a]\ncommand = "x"\nenvironment = [5]',
             "commands.a.environment.0: Input should be a valid string.",
+        ),
+        (
+            '[commands.a]\ncommand = "x"\nresumes = "no"',
+            "commands.a.resumes: Input should be a valid boolean.",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
-from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
@@ -70,6 +70,7 @@ class _CommandEntry(TypedDict):
 
     command: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     environment: NotRequired[list[str]]
+    resumes: NotRequired[Annotated[bool, Strict()]]
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -107,7 +108,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     commands = _commands(home / FILE, written.get(_COMMANDS, {}), environ)
     for name, command in commands.items():
         sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
-        shown[f"{_COMMANDS}.{name}"] = Setting(value=command.command + sees, origin=FILE)
+        resumes = " (resumes after a crash)" if command.resumes else ""
+        value = command.command + sees + resumes
+        shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
     channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
     for name, channel in channels.items():
         shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
@@ -173,7 +176,9 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
                 f"{path}: commands.{where}: {first['msg']}. Write {example}."
             ) from error
         seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
-        found[name] = Command(command=entry["command"], environment=seen)
+        found[name] = Command(
+            command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
+        )
     return found
 
 

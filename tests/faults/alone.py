@@ -19,10 +19,10 @@ from agiraph.home.specialists import specialists
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from tests.faults import life, mutants
 from tests.faults.scenarios import ALL, scenario
-from tests.faults.teamwork import program, teamwork
+from tests.faults.teamwork import program, program_ran_once, teamwork
 
 EVERY = ALL | {"teamwork": teamwork, "program": program, "life": life.life}
-MORE = {"life": life.after_recovery}
+MORE = {"life": life.after_recovery, "program": program_ran_once}
 """What must hold besides, of some."""
 
 

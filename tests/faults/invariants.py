@@ -147,8 +147,18 @@ def _whole_files(home: Path) -> Iterator[str]:
             yield f"I8: {file.name} is torn: {file.read_text()!r}"
 
 
+def _cut_off(db: sqlite3.Connection) -> set[str]:
+    """The programs that a kill cut off: they fail, because nobody knows what they did."""
+    failed = db.execute("select data from story where type = 'node.failed'")
+    told = [json.loads(row["data"]) for row in failed]
+    return {data["node_id"] for data in told if "The program was cut off" in data["result"]}
+
+
 def _ended(db: sqlite3.Connection) -> Iterator[str]:
+    cut_off = _cut_off(db)
     for row in db.execute("select id, status, stop_reason, waiting_reason from nodes"):
+        if row["id"] in cut_off and row["status"] == "failed":
+            continue
         if row["status"] not in ("completed", "failed", "cancelled"):
             yield f"{row['id']} is left {row['status']}: {row['waiting_reason']}"
         elif row["status"] != "completed":
@@ -256,7 +266,7 @@ def _told(db: sqlite3.Connection) -> Iterator[str]:
     ):
         read = db.execute(
             "select count(*) from journal t join threads h on h.id = t.thread_id"
-            " where h.agent_id = ? and t.text like '%finished a task of yours%' and t.text like ?",
+            " where h.agent_id = ? and t.text like '%a task of yours%' and t.text like ?",
             (row["creator_id"], f"%Id: {row['id']}%"),
         ).fetchone()[0]
         sent = db.execute(

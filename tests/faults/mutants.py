@@ -10,6 +10,7 @@ from agiraph.domain.outcomes import Done, Finished
 from agiraph.faultpoints import fault
 from agiraph.home import beneath
 from agiraph.home.node_folder import NodeFolder
+from agiraph.runtime import program_runs
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
 from agiraph.services import (
@@ -55,6 +56,15 @@ def late_intent() -> None:
 
     original = shell._spool_name
     shell._spool_name = lambda ctx, call_id: f"{original(ctx, call_id)}-{os.getpid()}"
+
+
+def reruns_program() -> None:
+    """A program that a crash cut off is started again as if nothing had happened."""
+
+    async def again(ctx: RunContext, run: program_runs.Run) -> None:
+        return None
+
+    program_runs.decide = again
 
 
 def split_send() -> None:
@@ -283,6 +293,7 @@ class Planted(NamedTuple):
 ALL: dict[str, Planted] = {
     "silent_rerun": Planted(silent_rerun, "effects", "fx:after:command"),
     "late_intent": Planted(late_intent, "effects", "fx:after:command"),
+    "reruns_program": Planted(reruns_program, "program", "db:after:_speak"),
     "split_send": Planted(split_send, "effects", "db:after:send"),
     "split_delegation": Planted(split_delegation, "teamwork"),
     "inplace_write": Planted(inplace_write, "effects", "fx:in:write"),

@@ -1,10 +1,15 @@
 """Teamwork, for the crash sweep: three levels, two stages, background work and messages."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+from agiraph.domain.chat import Turn
 from agiraph.providers.base import Request
 from agiraph.testing import Says, call, says
+from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import found_once, step, world_of
 
 SOMEBODY = "new:scripted/ada"
@@ -102,25 +107,55 @@ async def teamwork(home: Path) -> None:
 # ---- a program as a teammate ---------------------------------------------------------------
 
 
-PROGRAM = (
-    "cli:echo '@coordinator: half way' >> _outbox.md; printf 'the draft\\n' > draft.md; "
-    "echo done > _result.md"
-)
+def _program(home: Path) -> str:
+    """A program that notes each start, reports, waits until that was read, and hands in."""
+    node = '$(basename "$(dirname "$PWD")")'
+    ledger = home.parent / "ledger"
+    return (
+        f'cli:echo "program {node}" >> {ledger}; before=$(grep -c ^llm {ledger}); '
+        f'echo "@coordinator: half way {node}" >> _outbox.md; '
+        f"until [ $(grep -c ^llm {ledger}) -gt $before ]; do sleep 0.02; done; "
+        "printf 'the draft\\n' > draft.md; echo done > _result.md"
+    )
 
 
 async def program(home: Path) -> None:
+    """The coordinator gives a program a task, and gives it again if the program was cut off."""
+
     def hire(request: Request) -> Says:
-        calls = [c.name for t in request.transcript.turns for c in t.calls]
-        if not calls:
+        turns = request.transcript.turns
+        since = [t.text for t in turns[_last_reply(turns) :]]
+        if not any(turn.calls for turn in turns) or "was cut off" in " ".join(since):
             task = "Write the draft"
-            return says(call("assign_task", agent=PROGRAM, task=task, description="draft"))
-        if _last_tool(request).startswith("Interrupted"):
-            found = re.search(r"node_\w+", _last_tool(request))
-            assert found is not None
-            return says(call("task_output", id=found[0], blocking=True))
+            return says(call("assign_task", agent=_program(home), task=task, description="draft"))
+        if (found := re.search(r"half way (node_\w+)", " ".join(since))) is not None:
+            return says(call("task_output", id=found[1], blocking=True))
         return says(call("finish", summary="the draft is there"))
 
     world = await world_of(home, hire)
     await found_once(world)
     await world.settle()
     await world.stop()
+
+
+def program_ran_once(home: Path) -> Iterator[str]:
+    """I5 for programs: at most one start for each task; a task whose run was cut off failed."""
+    ran = Counter(Ledger(home).all("program"))
+    with closing(database(home)) as db:
+        for row in db.execute(
+            "select n.id, n.status from nodes n join agents a on a.id = n.assignee_id"
+            " where a.kind = 'cli'"
+        ):
+            if ran[row["id"]] > 1:
+                yield f"I5: the program of {row['id']} was started {ran[row['id']]} times"
+            if row["status"] == "completed" and ran[row["id"]] == 0:
+                yield f"I5: {row['id']} is completed and its program never ran"
+            lines = db.execute(
+                "select count(*) from messages where text like ?", (f"%half way {row['id']}%",)
+            ).fetchone()[0]
+            if lines != 1 and row["status"] == "completed":
+                yield f"I6: the line of {row['id']} was delivered {lines} times"
+
+
+def _last_reply(turns: list[Turn]) -> int:
+    return max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=-1) + 1

@@ -1,25 +1,20 @@
-"""A program ends with its time, with a cancel, with its team and with the runtime: all of it."""
+"""A program ends with its time, with a cancel and with its team: all of it."""
 
 from pathlib import Path
 
 import pytest
 
-from agiraph.app import open_store
 from agiraph.domain.ids import HUMAN
-from agiraph.domain.time import SystemClock
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services import endings, mail, teams
+from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.services import endings, teams
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
     Crowd,
     Gate,
     context_of,
     done,
-    events_of,
     folder_of,
-    give,
     given,
-    runtime,
     said_by,
 )
 
@@ -100,100 +95,6 @@ async def test_a_pause_lets_it_work_to_its_end_and_begins_nothing_new(
     resumed = [n.status for n in await world.board(node.team_id)]
     assert paused == [NodeStatus.COMPLETED, NodeStatus.ASSIGNED]
     assert resumed == [NodeStatus.COMPLETED] * 2
-
-
-# ---- the runtime ----------------------------------------------------------------------------
-
-
-async def test_a_stop_of_the_runtime_ends_all_of_it_and_the_next_begins_it_anew(
-    world: World, crowd: Crowd
-) -> None:
-    again = f"[ -e begun.txt ] && {{ {HANDS_IN}; exit; }}; touch begun.txt;"
-    node = await given(world, again + crowd.command)
-    await crowd.gate.heard()
-    await world.stop()
-    left = crowd.alive()
-    await world.start()
-    await world.settle()
-
-    node = await world.node(node.id)
-    assert left == []
-    assert (node.status, node.result, node.crashes) == (NodeStatus.COMPLETED, "It is done.", 0)
-    assert context_of(world, node)["attempt"] == 2
-
-
-async def waiting(home: Path, command: str) -> WorkNode:
-    """A program's work, for the next runtime to take up."""
-    home.mkdir()
-    store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
-    node = await store.write(give, command)
-    await store.close()
-    return node
-
-
-async def test_a_kill_of_the_runtime_ends_all_of_it_and_nothing_is_said_twice(
-    tmp_path: Path, crowd: Crowd
-) -> None:
-    home = tmp_path / "home"
-    first = f"echo '@human: Begun.' >> _outbox.md; touch begun.txt; cat {crowd.gate}; "
-    second = f"echo '@human: Again.' >> _outbox.md; {HANDS_IN}; exit"
-    node = await waiting(home, f"[ -e begun.txt ] && {{ {second}; }}; {first}{crowd.command}")
-    async with runtime(home) as killed:
-        await killed.tells("message.sent")
-        await crowd.gate.say("go on")
-        await crowd.gate.heard()
-
-    async with World(home, clock=SystemClock()) as world:
-        await world.settle()
-        node = await world.node(node.id)
-        context = context_of(world, node)
-        said = await said_by(world, node, to=HUMAN)
-        published = set(world.published(node))
-        ends = await events_of(world, node, "node.completed")
-    assert (node.status, node.result) == (NodeStatus.COMPLETED, "It is done.")
-    assert (node.attempt, context["attempt"]) == (2, 2)
-    assert said == ["Begun.", "Again."]
-    assert published == {"_result.md", "begun.txt"}
-    assert (len(ends), crowd.alive()) == (1, [])
-
-
-async def test_what_was_handed_in_when_the_runtime_was_killed_counts(
-    tmp_path: Path, gate: Gate
-) -> None:
-    home = tmp_path / "home"
-    command = f"echo run >> runs.txt; {HANDS_IN}; echo ready > {gate}; exec sleep 1000"
-    node = await waiting(home, command)
-    async with runtime(home):
-        await gate.heard()
-
-    async with World(home, clock=SystemClock()) as world:
-        await world.settle()
-        node = await world.node(node.id)
-        published = world.published(node)
-    assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
-    assert published == {"_result.md": "It is done.\n", "runs.txt": "run\n"}
-
-
-async def test_what_it_was_told_before_the_kill_is_in_its_inbox_afterwards(
-    tmp_path: Path, gate: Gate
-) -> None:
-    home = tmp_path / "home"
-    first = f"until grep -q Hello _inbox.md; do sleep 0.01; done; touch begun.txt; echo > {gate}"
-    second = f"cp _inbox.md heard.txt; {HANDS_IN}; exit"
-    node = await waiting(home, f"[ -e begun.txt ] && {{ {second}; }}; {first}; exec sleep 1000")
-    assert node.assignee_id is not None
-    store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
-    await store.write(
-        mail.send, team_id=node.team_id, sender=HUMAN, recipient=node.assignee_id, text="Hello."
-    )
-    await store.close()
-    async with runtime(home):
-        await gate.heard()
-
-    async with World(home, clock=SystemClock()) as world:
-        await world.settle()
-        node = await world.node(node.id)
-        assert world.published(node)["heard.txt"] == "[Message from human] Hello.\n\n"
 
 
 # ---- its earlier work -----------------------------------------------------------------------

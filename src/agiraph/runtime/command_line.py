@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from string import Template
 from typing import Any
 
 import orjson
 
-from agiraph.domain.chat import AGAIN, Lease, ToolCall, Turn
+from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.taint import MARK, by_program
@@ -26,7 +25,9 @@ from agiraph.home.beneath import Folder
 from agiraph.home.commands import CommandResult
 from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.prompts import prompt
+from agiraph.runtime import program_runs
 from agiraph.runtime.post import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
+from agiraph.runtime.program_runs import Run
 from agiraph.services import journal, stalls
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
@@ -48,8 +49,6 @@ OUTPUT_SHOWN = 4000
 SELDOM, LONGEST_PAUSE = 1.1, 10.0
 """How much longer each pause between two pieces of output is than the one before, and at most."""
 
-_RUN = "run-"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -57,6 +56,8 @@ class Command:
 
     command: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    resumes: bool = False
+    """Whether it goes on where it was if it is started again, so that no one need be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,33 @@ class Bridge:
             if (outcome := await self._kept_back(ctx)) is not None:
                 return outcome
             try:
-                result = await _left_behind(ctx, folder) or await self._attempt(ctx, folder)
+                outcome = await self._finish_last_run(ctx, folder)
+                if outcome is None:
+                    run = await self._attempt(ctx, folder)
+                    outcome = await _outcome(ctx, folder, run.result)
             except Refused as refused:
                 return Failed(StopReason.NO_RESULT, f"The command cannot be run: {refused}")
-            outcome = await _outcome(ctx, folder, result)
         if isinstance(outcome, Finished):
             await ctx.store.write(journal.end, ctx.lease, outcome)
         return outcome
+
+    async def _finish_last_run(self, ctx: RunContext, folder: Folder) -> Outcome | None:
+        """Return what came of a run that an earlier runtime started; None: start the program."""
+        run = await program_runs.last(ctx)
+        if run is None:
+            return None
+        post = Post(ctx, folder)
+        await post.collect()
+        await program_runs.record(ctx, run)
+        if run.ended_by_itself or await asyncio.to_thread(_handed_in, folder):
+            return await _outcome(ctx, folder, run.result, cut_off=not run.ended_by_itself)
+        named = self.commands.get(ctx.agent.command or "")
+        if named is not None and named.resumes:
+            return None
+        # Mail for the run that died must not start the program again as a task of its own.
+        await post.exchange()
+        outcome = await program_runs.decide(ctx, run)
+        return await _with_files(ctx, folder, outcome) if isinstance(outcome, Failed) else outcome
 
     async def _kept_back(self, ctx: RunContext) -> Outcome | None:
         """What became of a command that needs a person's word first, or may not be run at all.
@@ -92,6 +113,8 @@ class Bridge:
         # With a task that strangers had a hand in it is as a command that may reach them.
         arguments = {"command": command} | ({"network": True} if is_foreign else {})
         call = ToolCall(id="command", name="bash", arguments=arguments)
+        if (waiting_on := ctx.waiting.get(call.id)) is not None:
+            return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
         policy = PermissionPolicy()
         answer = policy.settled(ctx, call)
         if answer is None and policy.needs_approval(ctx, call):
@@ -109,8 +132,8 @@ class Bridge:
             case _:
                 return None
 
-    async def _attempt(self, ctx: RunContext, folder: Folder) -> CommandResult:
-        run = ToolCall(id=f"{_RUN}{len(_begun(ctx.transcript.turns)) + 1}", name="command")
+    async def _attempt(self, ctx: RunContext, folder: Folder) -> Run:
+        call = program_runs.next_call(ctx)
         post = Post(ctx, folder)
         await asyncio.to_thread(_lay_out, ctx, folder)
         await asyncio.to_thread(post.lay_out)
@@ -121,22 +144,19 @@ class Bridge:
             # Whatever it says from here on, no member of the team has looked at.
             MARK: by_program(ctx.agent.name),
         }
-        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, run, known))
-        result = await self._supervise(ctx, folder, run.id)
+        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
+        run = Run(call, await self._supervise(ctx, folder, call))
         await post.collect()
-        said = f"{_ending(result)}\n{_output(result)}".rstrip()
-        tainted_by = by_program(ctx.agent.name)
-        answer = run, Done(said, failed=result.exit_code != 0, tainted_by=tainted_by)
-        await ctx.store.write(journal.answer, ctx.lease, [answer])
-        return result
+        await program_runs.record(ctx, run)
+        return run
 
-    async def _supervise(self, ctx: RunContext, folder: Folder, run: str) -> CommandResult:
+    async def _supervise(self, ctx: RunContext, folder: Folder, call: ToolCall) -> CommandResult:
         named = self.commands.get(ctx.agent.command or "")
         node = ctx.home.node_path(ctx.team.id, ctx.node.id)
         watch = _Watch(ctx, folder)
         running = asyncio.ensure_future(
             commands.run(
-                _spool(ctx, run),
+                program_runs.spool(ctx, call),
                 command=named.command if named else ctx.agent.command or "",
                 cwd=node / "scratch",
                 timeout=_seconds(ctx),
@@ -155,7 +175,7 @@ class Bridge:
             await asyncio.wait({running})
         if not running.cancelled():
             return running.result()
-        ended = await asyncio.to_thread(commands.resolve, _spool(ctx, run))
+        ended = await asyncio.to_thread(commands.resolve, program_runs.spool(ctx, call))
         assert ended is not None
         return ended
 
@@ -218,15 +238,6 @@ def _seconds(ctx: RunContext) -> float:
     return LONGEST_SECONDS if left is None else max(left, SHORTEST_SECONDS)
 
 
-def _spool(ctx: RunContext, run: str) -> Path:
-    return ctx.home.spool(f"{ctx.lease.thread_id}-{run}")
-
-
-def _begun(turns: list[Turn]) -> list[str]:
-    """The runs that were begun: every one has a name and a spool of its own."""
-    return [t.ref for t in turns if t.role == "intent" and t.ref and t.ref.startswith(_RUN)]
-
-
 def _lay_out(ctx: RunContext, folder: Folder) -> None:
     """Write the task and what is known so far; but for a result, what was left stays."""
     own = own_turns(ctx)
@@ -239,7 +250,7 @@ def _lay_out(ctx: RunContext, folder: Folder) -> None:
         "team": {"id": ctx.team.id, "goal": ctx.team.goal},
         "agent": ctx.agent.name,
         "node": ctx.node.id,
-        "attempt": len(_begun(own)) + 1,
+        "attempt": len(program_runs.begun(own)) + 1,
         "acceptance": list(ctx.node.acceptance),
         "refs": {name: str(team / path) for name, path in ctx.node.refs.items()},
         "earlier": [str(team / "nodes" / node / "published") for node in earlier if node],
@@ -249,21 +260,9 @@ def _lay_out(ctx: RunContext, folder: Folder) -> None:
         folder.remove(RESULT)
 
 
-async def _left_behind(ctx: RunContext, folder: Folder) -> CommandResult | None:
-    """How the run before this one ended, if that is what counts. Nothing of it is alive then."""
-    own = own_turns(ctx)
-    retried = max((n for n, t in enumerate(own) if (t.ref or "").startswith(AGAIN)), default=0)
-    begun = _begun(own[retried:])
-    if not begun:
-        return None
-    result = await asyncio.to_thread(commands.resolve, _spool(ctx, begun[-1]))
-    if result is None:
-        return None
-    by_itself = result.ended in ("exited", "timed_out")
-    return result if by_itself or await asyncio.to_thread(_handed_in, folder) else None
-
-
-async def _outcome(ctx: RunContext, folder: Folder, result: CommandResult) -> Outcome:
+async def _outcome(
+    ctx: RunContext, folder: Folder, result: CommandResult, *, cut_off: bool = False
+) -> Outcome:
     """A result counts, and nothing else: least of all an exit code."""
     handed_in = await asyncio.to_thread(_handed_in, folder)
     if not handed_in:
@@ -273,6 +272,8 @@ async def _outcome(ctx: RunContext, folder: Folder, result: CommandResult) -> Ou
     doubts: list[str] = []
     if result.ended == "exited" and result.exit_code != 0:
         doubts.append(f"its command ended with exit code {result.exit_code}")
+    if cut_off:
+        doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
     manifest: dict[str, str] = {}
     try:
         manifest = await asyncio.to_thread(node.publish, handed_in)
@@ -280,14 +281,6 @@ async def _outcome(ctx: RunContext, folder: Folder, result: CommandResult) -> Ou
         doubts.append(f"its files could not be published: {error}")
     doubts += proof.lacks(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
     return Finished(handed_in, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
-
-
-def _ending(result: CommandResult) -> str:
-    return f"[{result.ended}, exit code {result.exit_code}, {result.seconds:.0f} s]"
-
-
-def _output(result: CommandResult) -> str:
-    return result.output.replace("\0", NO_TEXT)
 
 
 def _handed_in(folder: Folder) -> str:
@@ -302,14 +295,26 @@ def _handed_in(folder: Folder) -> str:
 
 
 def _nothing(result: CommandResult) -> Failed:
-    tail = _output(result)[-1000:].strip()
-    last = f" Its last words: {tail}" if tail else " It printed nothing."
-    ending = _ending(result)
+    last = program_runs.tail(result)
+    ending = program_runs.ending(result)
     if result.ended == "timed_out":
         return Failed(StopReason.TIME_SPENT, f"The command ran out of time {ending}.{last}")
     return Failed(
         StopReason.NO_RESULT, f"The command ended without writing {RESULT} {ending}.{last}"
     )
+
+
+async def _with_files(ctx: RunContext, folder: Folder, failed: Failed) -> Failed:
+    """Publish what a program that was cut off has left, as a partial result."""
+    node = ctx.home.team(ctx.team.id).node(ctx.node.id)
+    try:
+        await asyncio.to_thread(_clear_up, folder, node.folder)
+        manifest = await asyncio.to_thread(node.publish, failed.detail, partial=True)
+    except Refused as error:
+        where = f"nodes/{ctx.node.id}/scratch, because they could not be published: {error}"
+        return Failed(failed.reason, f"{failed.detail} Its files so far are in {where}")
+    where = f"Its files so far are in nodes/{ctx.node.id}/published."
+    return Failed(failed.reason, f"{failed.detail} {where}", manifest=manifest)
 
 
 def _clear_up(scratch: Folder, node: Folder) -> None:
