@@ -8,6 +8,7 @@ import pytest
 from agiraph import config
 from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
+from agiraph.home.sandbox import Limits
 from agiraph.providers.prices import Terms
 from agiraph.providers.registry import Keys, Server
 from agiraph.runtime.command_line import Command
@@ -180,6 +181,42 @@ def test_what_the_file_says_wrongly_of_models_is_refused(
     (tmp_path / "agiraph.toml").write_text(written)
     with pytest.raises(Misconfigured, match=re.escape(said)):
         config.load({"AGIRAPH_HOME": str(tmp_path)})
+
+
+def test_limits_of_commands_stand_in_the_file(tmp_path: Path) -> None:
+    settings = load(tmp_path, "[command_limits]\nprocesses = 64\nmemory_mib = 1024")
+
+    assert settings.limits == Limits(processes=64, memory_mib=1024)
+    shown = {name: s.value for name, s in settings.shown.items() if name.startswith("command_l")}
+    assert shown == {
+        "command_limits.processes": "64",
+        "command_limits.memory_mib": "1024",
+        "command_limits.file_mib": "4096",
+        "command_limits.free_disk_mib": "256",
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("command_limits = 5", "command_limits: Input should be a valid dictionary."),
+        ("[command_limits]\nprocesses = 0", "command_limits.processes: Input should be greater"),
+        (
+            '[command_limits]\nfile_mib = "1"',
+            "command_limits.file_mib: Input should be a valid int",
+        ),
+        (
+            "[command_limits]\nthreads = 1",
+            "command_limits.threads: Extra inputs are not permitted.",
+        ),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused_with_its_place(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    place = f"{tmp_path / config.FILE}: {said}"
+    with pytest.raises(Misconfigured, match=f"^{re.escape(place)}"):
+        load(tmp_path, written)
 
 
 def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
+from agiraph.home import sandbox
 from agiraph.home.layout import Home
 from agiraph.home.lock import HomeLock
+from agiraph.home.sandbox import CommandRules, Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
@@ -90,6 +92,7 @@ class Runtime:
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
         web: Web | None = None,
+        limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
@@ -119,6 +122,9 @@ class Runtime:
             commands=commands or {},
             reply_model=reply_model,
             web=web or Web(),
+            command_rules=CommandRules(
+                limits=limits or Limits(), masked=sandbox.database_files(database_url)
+            ),
             on_delta=on_delta,
             tracing=tracing,
         )
@@ -137,6 +143,7 @@ class Runtime:
 
     async def start(self, only: TeamId | None = None) -> None:
         """Begin to work off what there is; of one team only, if it is named."""
+        await asyncio.to_thread(sandbox.warn_if_impossible)
         await self.outbox.start()  # before anybody has something to say
         await self.engine.start(only)
         await self.ticker.start()

@@ -3,14 +3,16 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
+from annotated_types import Ge
 from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.home.sandbox import Limits
 from agiraph.logs import LEVELS
 from agiraph.place import FILE, IN_FILE, Place, chain, find, written_in
 from agiraph.providers.prices import Prices, Terms
@@ -42,6 +44,8 @@ class Settings(Place):
     """Programs that can be hired as `cli:NAME`."""
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
     """Where messages for the person go, besides their inbox."""
+    limits: Limits = Limits()
+    """What one command may use."""
     web: Web = Web()
     """How pages are opened, and which engine searches."""
     log: str = ""
@@ -58,6 +62,7 @@ SECRETS = frozenset(
 _SERVERS = "servers"
 _MODELS = "models"
 _COMMANDS = "commands"
+_LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -71,6 +76,18 @@ class _CommandEntry(TypedDict):
     command: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     environment: NotRequired[list[str]]
     resumes: NotRequired[Annotated[bool, Strict()]]
+
+
+_Count = Annotated[int, Strict(), Ge(1)]
+
+
+class _LimitsEntry(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+
+    processes: _Count
+    memory_mib: _Count
+    file_mib: _Count
+    free_disk_mib: _Count
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -111,6 +128,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         resumes = " (resumes after a crash)" if command.resumes else ""
         value = command.command + sees + resumes
         shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
+    limits = _limits(home / FILE, written.get(_LIMITS, {}))
+    origin = FILE if _LIMITS in written else "default"
+    for name, value in asdict(limits).items():
+        shown[f"{_LIMITS}.{name}"] = Setting(value=str(value), origin=origin)
     channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
     for name, channel in channels.items():
         shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
@@ -132,6 +153,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
         commands=commands,
         channels=channels,
+        limits=limits,
         web=web,
         address=address,
         token=pick("AGIRAPH_TOKEN", ""),
@@ -180,6 +202,19 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
             command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
         )
     return found
+
+
+def _limits(path: Path, written: Any) -> Limits:
+    """What one command may use, as far as the file says."""
+    try:
+        return Limits(**TypeAdapter(_LimitsEntry).validate_python(written))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in (_LIMITS, *first["loc"]))
+        known = ", ".join(asdict(Limits()))
+        raise Misconfigured(
+            f"{path}: {where}: {first['msg']}. Write whole numbers in [{_LIMITS}]: {known}."
+        ) from error
 
 
 def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:

@@ -19,7 +19,9 @@ IN_FILE = {
 }
 """What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
 SERVER = "server"
-TABLES = frozenset({"servers", "models", "commands", "channels", SERVER, "search"})
+TABLES = frozenset(
+    {"servers", "models", "commands", "command_limits", "channels", SERVER, "search"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

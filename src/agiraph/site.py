@@ -234,6 +234,7 @@ async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]
         channels=settings.channels,
         reply_model=settings.reply_model,
         web=settings.web,
+        limits=settings.limits,
         on_delta=heard,
         tracing=tracing,
     )

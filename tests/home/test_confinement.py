@@ -1,84 +1,280 @@
-"""A confined command reaches nobody, and changes nothing but its scratch folder."""
+"""A command sees of the home what its node may see, and an offline one reaches nobody."""
 
 import os
-import subprocess
+import socket
+import sqlite3
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from agiraph.home import confinement
+from agiraph.home import confinement, sandbox
+from agiraph.home.commands import CommandResult, child_environment, run
+from agiraph.home.sandbox import View
 
 pytestmark = pytest.mark.skipif(
-    not confinement.is_possible(), reason="this kernel lets nobody be confined"
+    not sandbox.is_possible(), reason="this kernel lets nobody be confined"
 )
 
+OPEN, OFFLINE = False, True
 
-class Place:
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.nodes = home / "teams" / "t" / "nodes"
-        self.scratch = self.nodes / "n" / "scratch"
-        self.other = self.nodes / "m" / "published"
-        self.scratch.mkdir(parents=True)
-        self.other.mkdir(parents=True)
-        (self.other / "report.md").write_text("a report")
-        (home / "token").write_text("a token")
 
-    def run(self, command: str) -> tuple[int, str]:
-        wrapped = confinement.wrapped(
-            command, scratch=str(self.scratch), nodes=str(self.nodes), home=str(self.home)
+@dataclass(slots=True)
+class Scene:
+    """A home with two teams, and commands of one node in it."""
+
+    home: Path
+    database: Path
+    isolation: str
+    count: int = 0
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def node(self) -> Path:
+        return self.home / "teams" / "t" / "nodes" / "n"
+
+    @property
+    def scratch(self) -> Path:
+        return self.node / "scratch"
+
+    @property
+    def other(self) -> Path:
+        return self.home / "teams" / "t" / "nodes" / "m"
+
+    def fill(self) -> None:
+        files = {
+            "token": "a secret",
+            "agiraph.toml": "# a secret",
+            "agents/mine.md": "a secret",
+            "spool/x/output": "a secret",
+            "teams/u/nodes/k/published/report.md": "a secret",
+            "teams/t/MEMORY.md": "a secret",
+            "teams/t/GOAL.md": "the goal",
+            "teams/t/nodes/m/scratch/draft.md": "a secret",
+            "teams/t/nodes/m/published/report.md": "a report",
+            "teams/t/nodes/n/_spec.md": "the spec",
+            "teams/t/nodes/n/_refs.json": "{}",
+        }
+        for name, text in files.items():
+            (self.home / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.home / name).write_text(text)
+        self.scratch.mkdir()
+        for path in (self.home / "agiraph.db", self.database):
+            with sqlite3.connect(path) as connection:
+                connection.execute("create table secrets (text)")
+                connection.execute("insert into secrets values ('a secret')")
+
+    def view(self, *, offline: bool) -> View:
+        home = self.home.resolve()
+        node, team = home / "teams/t/nodes/n", home / "teams/t"
+        own = (node,) if offline else (node / "_spec.md", node / "_refs.json", node / "published")
+        return View(
+            home=home,
+            readable=(team / "GOAL.md", team / "nodes/m/published", *own),
+            writable=(node / "scratch",) if offline else (node,),
+            masked=sandbox.database_files(f"sqlite:///{self.database}"),
+            offline=offline,
         )
-        done = subprocess.run(
-            ["bash", "-c", wrapped], capture_output=True, text=True, check=False, timeout=60
+
+    async def run(self, command: str, *, offline: bool) -> CommandResult:
+        self.count += 1
+        extra = {"AGIRAPH_ISOLATION": self.isolation}
+        return await run(
+            self.home / "spool" / f"call-{self.count}",
+            command=command,
+            cwd=self.scratch,
+            timeout=60,
+            env=child_environment(self.node, extra),
+            view=self.view(offline=offline),
         )
-        return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "home")
+Sh = Callable[[str], Awaitable[tuple[int | None, str]]]
 
 
-def test_it_works_in_its_folder_and_leaves_what_it_made(place: Place) -> None:
-    assert place.run("echo hello > made.txt && cat made.txt && pwd") == (
-        0,
-        f"hello\n{place.scratch}\n",
+@pytest.fixture(params=["pid", "user"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
+    """Once in the pid namespace that root gets, once in the user namespace of anybody else."""
+    if request.param == "pid" and os.geteuid() != 0:
+        pytest.skip("only root gets a pid namespace without a user namespace")
+    made = Scene(
+        home=tmp_path / "home", database=tmp_path / "elsewhere.db", isolation=request.param
     )
-    assert (place.scratch / "made.txt").read_text() == "hello\n"
+    made.fill()
+    return made
 
 
-def test_its_exit_code_and_output_are_its_own(place: Place) -> None:
-    assert place.run("echo out; echo err >&2; exit 7") == (7, "out\nerr\n")
+@pytest.fixture(params=[OPEN, OFFLINE], ids=["open", "offline"])
+def sh(request: pytest.FixtureRequest, scene: Scene) -> Sh:
+    """Runs a command of the node with and without network: the exit code and what it said."""
+
+    async def run_it(command: str) -> tuple[int | None, str]:
+        result = await scene.run(command, offline=request.param)
+        return result.exit_code, result.output
+
+    return run_it
 
 
-def test_it_reads_what_others_published_and_cannot_change_it(place: Place) -> None:
-    assert place.run("cat ../../m/published/report.md") == (0, "a report")
-    code, said = place.run("echo evil > ../../m/published/report.md")
-    assert code != 0
-    assert "Read-only" in said
-    assert (place.other / "report.md").read_text() == "a report"
+# ---- what every command can do --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat {home}/token",
-        "ls {home}/spool",
-        "echo x >> /etc/hosts",
-        "touch /var/lib/x",
-        "mount -o remount,rw /",
-        "mount -t tmpfs none /mnt",
-        "unshare -m true",
-        "nsenter -t 1 -n true",
-        "mknod disk b 8 0",
-        "chroot / true",
-        "ip link set lo down",
-    ],
+async def test_it_works_in_its_folder_and_leaves_what_it_made(scene: Scene, sh: Sh) -> None:
+    assert await sh("echo hello > made.txt && cat made.txt && pwd") == (
+        0,
+        f"hello\n{scene.scratch}\n",
+    )
+    assert (scene.scratch / "made.txt").read_text() == "hello\n"
+
+
+async def test_its_exit_code_and_output_are_its_own(sh: Sh) -> None:
+    assert await sh("echo out; echo err >&2; exit 7") == (7, "out\nerr\n")
+
+
+async def test_it_reads_its_task_and_what_others_published_and_changes_neither(
+    scene: Scene, sh: Sh
+) -> None:
+    seen = ("../_spec.md", "../_refs.json", "../../m/published/report.md", "../../../GOAL.md")
+    assert await sh(f"cat {' '.join(seen)}") == (0, "the spec{}a reportthe goal")
+    for path in seen:
+        code, said = await sh(f"echo evil > {path}")
+        assert (code, "Read-only" in said) == (1, True), said
+    assert (scene.other / "published/report.md").read_text() == "a report"
+    assert (scene.node / "_spec.md").read_text() == "the spec"
+
+
+async def test_a_shell_can_use_the_usual_devices_and_processes(sh: Sh) -> None:
+    command = (
+        "echo x > /dev/null && head -c 1 /dev/zero | wc -c && ps -e -o pid= | head -1 | tr -d ' '"
+    )
+    assert await sh(command) == (0, "1\n1\n")
+
+
+# ---- what no command can do -----------------------------------------------------------------
+
+READS = (
+    "cat {home}/token",
+    "cat {home}/agiraph.toml",
+    "cat {home}/agents/mine.md",
+    "cat {home}/spool/x/output",
+    "cat {home}/teams/u/nodes/k/published/report.md",
+    "cat {home}/teams/t/MEMORY.md",
+    "cat ../../m/scratch/draft.md",
+    "cat ../../../../../token",
+    "ln -s {home}/token t && cat t",
+    "grep -ao 'a secret' {home}/agiraph.db",
+    "grep -ao 'a secret' {database}",
+    "cat /proc/{runtime}/root{home}/token",
+    "cat /proc/1/root{home}/token /proc/1/cwd/../../../../../token",
+    "cat /proc/1/fd/3/../x/output /proc/1/fd/3/../../token",
+    "for p in /proc/[0-9]*; do cat $p/root{home}/token $p/cwd/token && exit; done; exit 1",
+    "umount {home}; umount -l {home}; cat {home}/token",
+    "unshare -Urm sh -c 'umount -l {home}; cat {home}/token'",
+    "nsenter -t 1 -m cat {home}/token",
+    "mkdir m && mount --bind / m && cat m{home}/token",
 )
-def test_what_it_must_not_do_fails(place: Place, command: str) -> None:
-    code, said = place.run(command.format(home=place.home))
+
+
+@pytest.mark.parametrize("command", READS)
+async def test_it_reads_nothing_else_of_the_home(scene: Scene, sh: Sh, command: str) -> None:
+    given = {"home": scene.home, "database": scene.database, "runtime": os.getpid()}
+    code, said = await sh(command.format(**given))
     assert code != 0, said
-    assert "a token" not in said
+    assert "a secret" not in said
+
+
+WRITES = (
+    "echo evil > {home}/agents/evil.md",
+    "mkdir -p {home}/agents && echo evil > {home}/agents/evil.md",
+    "echo evil > {home}/agiraph.toml",
+    "echo evil >> {home}/teams/u/nodes/k/published/report.md",
+    "echo evil > ../../evil",
+    "mv {home} {home}2",
+    "rm -rf {home}/teams",
+    "mv {database} {database}2",
+    "rm {database}",
+    """python3 -c "import sqlite3; c = sqlite3.connect('{home}/agiraph.db'); c.execute("""
+    """\\"insert into secrets values ('evil')\\"); c.commit()\"""",
+    """python3 -c "import sqlite3; c = sqlite3.connect('{database}'); c.execute("""
+    """\\"insert into secrets values ('evil')\\"); c.commit()\"""",
+    "echo evil > /proc/sys/kernel/core_pattern",
+    "mknod disk b 8 0",
+    "mount -t tmpfs none /mnt",
+)
+
+
+@pytest.mark.parametrize("command", WRITES)
+async def test_it_writes_nothing_else_of_the_home(scene: Scene, sh: Sh, command: str) -> None:
+    before = everything(scene.home)
+    code, said = await sh(command.format(home=scene.home, database=scene.database))
+    assert code != 0, said
+    assert everything(scene.home) == before
+    for path in (scene.home / "agiraph.db", scene.database):
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("select * from secrets").fetchall() == [("a secret",)]
+
+
+def everything(home: Path) -> dict[str, bytes]:
+    found = (path for path in home.rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in found if "call-" not in str(path)}
+
+
+async def test_a_link_in_place_of_its_folder_shows_the_next_command_nothing(scene: Scene) -> None:
+    swap = f"cd .. && mv scratch s && ln -s {scene.home}/teams/u scratch && ln -s {scene.home} x"
+    assert (await scene.run(swap, offline=OPEN)).exit_code == 0
+    for offline in (OPEN, OFFLINE):
+        result = await scene.run("cat nodes/k/published/report.md ../x/token", offline=offline)
+        assert result.exit_code != 0
+        assert "a secret" not in result.output
+
+
+async def test_a_link_in_place_of_what_another_published_shows_nothing(scene: Scene) -> None:
+    (scene.other / "published").rename(scene.other / "was")
+    (scene.other / "published").symlink_to(scene.home / "teams" / "u" / "nodes" / "k")
+    result = await scene.run("cat ../../m/published/published/report.md", offline=OPEN)
+    assert result.exit_code == 1
+    assert "a secret" not in result.output
+
+
+async def test_a_home_behind_a_link_is_hidden_too(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(scene.home)
+    linked = Scene(home=tmp_path / "link", database=scene.database, isolation=scene.isolation)
+    result = await linked.run(
+        f"echo made > made.txt; cat {tmp_path}/link/token {scene.home}/token", offline=OPEN
+    )
+    assert result.exit_code == 1
+    assert "a secret" not in result.output
+    assert (scene.scratch / "made.txt").read_text() == "made\n"
+
+
+async def test_where_it_cannot_be_confined_it_does_not_run(scene: Scene) -> None:
+    scene.isolation = "plain"
+    result = await scene.run("echo ran", offline=OPEN)
+    assert result.exit_code == 127
+    assert result.output == (
+        "The command could not be started: it cannot be confined here; see `agiraph doctor`\n"
+    )
+
+
+# ---- what only those with network can do ----------------------------------------------------
+
+
+async def test_one_with_network_reaches_the_machine_and_writes_where_it_may(
+    scene: Scene, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        command = f"echo > /dev/tcp/127.0.0.1/{port} && echo x > {tmp_path}/outside"
+        assert (await scene.run(command, offline=OPEN)).exit_code == 0
+        listener.accept()[0].close()
+    assert (tmp_path / "outside").read_text() == "x\n"
+
+
+async def test_its_home_variable_leads_to_a_folder_that_stays(scene: Scene) -> None:
+    for command in ("echo kept > ~/.settings", "cat ~/.settings"):
+        result = await scene.run(command, offline=OPEN)
+    assert (result.exit_code, result.output) == (0, "kept\n")
 
 
 @pytest.mark.parametrize(
@@ -90,50 +286,60 @@ def test_what_it_must_not_do_fails(place: Place, command: str) -> None:
         "bash -c 'echo > /dev/tcp/127.0.0.1/{port}'",
     ],
 )
-def test_it_reaches_nobody(place: Place, command: str) -> None:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        code, _ = place.run(command.format(port=listener.getsockname()[1]))
+async def test_an_offline_one_reaches_nobody(scene: Scene, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        result = await scene.run(command.format(port=port), offline=OFFLINE)
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
-    assert code != 0
+    assert result.exit_code != 0
 
 
-def test_it_may_talk_to_itself(place: Place) -> None:
+async def test_an_offline_one_may_talk_to_itself(scene: Scene) -> None:
     script = (
         "import socket; s = socket.create_server(('127.0.0.1', 0));"
         " c = socket.create_connection(s.getsockname()); print('heard')"
     )
-    assert place.run(f'python3 -c "{script}"') == (0, "heard\n")
+    result = await scene.run(f'python3 -c "{script}"', offline=OFFLINE)
+    assert (result.exit_code, result.output) == (0, "heard\n")
 
 
-def test_it_has_little_power_left(place: Place) -> None:
-    code, said = place.run("grep -E 'CapBnd|CapAmb|NoNewPrivs' /proc/self/status")
-    values = [int(line.split()[1], 16) for line in said.splitlines()]
-    kept = 0b11011 if os.geteuid() == 0 else 0
-    assert (code, values) == (0, [kept, 0, 1])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x >> /etc/hosts",
+        "touch /var/lib/x",
+        "mount -o remount,rw /",
+        "unshare -m true",
+        "chroot / true",
+        "ip link set lo down",
+        "echo x > ../note",
+    ],
+)
+async def test_an_offline_one_changes_nothing_else(scene: Scene, command: str) -> None:
+    result = await scene.run(command, offline=OFFLINE)
+    assert result.exit_code != 0, result.output
 
 
-def test_of_devices_it_sees_the_harmless_ones(place: Place) -> None:
-    code, said = place.run("ls /dev; echo x > /dev/null && head -c 1 /dev/zero | wc -c")
-    assert (code, said.split()) == (0, [*sorted([*confinement.DEVICES, "fd", "shm"]), "1"])
-
-
-def test_its_tmp_and_its_home_are_its_own_and_gone_with_it(place: Place) -> None:
-    left = (Path("/tmp/agiraph-left-behind"), place.home / "agiraph.toml")
-    for path in left:
-        assert place.run(f"echo x > {path} && cat {path}") == (0, "x\n")
-    assert [path.exists() for path in left] == [False, False]
-
-
-def test_where_it_cannot_be_confined_it_does_not_run(place: Place) -> None:
-    wrapped = confinement.wrapped(
-        "echo ran", scratch=str(place.scratch / "missing"), nodes=str(place.nodes), home="/nowhere"
+@pytest.mark.parametrize("offline", [OPEN, OFFLINE])
+async def test_it_has_little_power_left(scene: Scene, offline: bool) -> None:
+    result = await scene.run(
+        "grep -E 'CapBnd|CapAmb|NoNewPrivs' /proc/self/status", offline=offline
     )
-    done = subprocess.run(["bash", "-c", wrapped], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (confinement.FAILED, "")
-    assert done.stderr.startswith("The command was not run: it cannot be confined here")
+    values = [int(line.split()[1], 16) for line in result.output.splitlines()]
+    kept = confinement.KEPT_OFFLINE if offline else confinement.KEPT
+    power = sum(1 << capability for capability in kept) if os.geteuid() == 0 else 0
+    assert values == [power, 0, 1]
+
+
+async def test_of_devices_an_offline_one_sees_the_harmless_ones(scene: Scene) -> None:
+    result = await scene.run("ls /dev", offline=OFFLINE)
+    more = {*confinement.LINKS, "shm", "pts", "ptmx"}
+    assert set(result.output.split()) == {*confinement.DEVICES, *more}
+
+
+async def test_the_tmp_of_an_offline_one_is_its_own_and_gone_with_it(scene: Scene) -> None:
+    left = Path(f"/tmp/agiraph-left-{scene.mark}")
+    result = await scene.run(f"echo x > {left} && cat {left}", offline=OFFLINE)
+    assert (result.output, left.exists()) == ("x\n", False)

@@ -490,13 +490,14 @@ async def test_a_command_does_not_see_the_token_or_the_database(scene: Scene) ->
     assert "teams" in answer
 
 
-async def test_without_strangers_a_command_sees_what_its_user_sees(scene: Scene) -> None:
+async def test_without_strangers_a_command_does_not_see_the_token_either(scene: Scene) -> None:
     home = scene.world.path
     (home / "token").write_text("token-77aa")
     team = await scene.from_person(order("bash", command=f"cat {home}/token"))
     [node] = await scene.world.board(team.team.id)
     answer = next(t.text for t in await scene.world.turns(node.id) if t.role == "tool")
-    assert "token-77aa" in answer
+    assert answer.startswith("[exit code 1]\n")
+    assert "token-77aa" not in answer
 
 
 TRICKS: dict[str, Orders] = {

@@ -9,8 +9,10 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.domain.work import NodeStatus
+from agiraph.home.sandbox import Limits
+from agiraph.providers.base import Request
 from agiraph.services import endings
-from agiraph.testing import PowerCut, World, call, says
+from agiraph.testing import PowerCut, Says, World, call, says
 from tests.tools.made import Told, folder, made, refused
 
 CANARIES = (
@@ -151,6 +153,69 @@ async def test_a_command_that_ended_before_the_crash_is_known_by_its_spool(world
     [goal] = await world.board(founded.team.id)
     assert (goal.status, goal.attempt) == (NodeStatus.COMPLETED, 2)
     assert ada.heard == "[exit code 0]\nonce"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_command_sees_of_the_home_what_its_agent_may_read(world: World) -> None:
+    (world.path / "token").write_text("a secret")
+    (world.path / "teams" / "other").mkdir(parents=True)
+    (world.path / "teams" / "other" / "MEMORY.md").write_text("a secret")
+    goal, told = await made(
+        world,
+        call("bash", command=f"cat {world.path}/token {world.path}/agiraph.db"),
+        call("bash", command=f"cat {world.path}/teams/other/MEMORY.md; ls {world.path}/teams"),
+        call("bash", command=f"echo evil > {world.path}/agents/evil.md"),
+        call("bash", command="cat ../_spec.md ../../../GOAL.md"),
+        call("bash", command="echo evil > ../../../GOAL.md"),
+        call("bash", command="echo mine > a.md; cat a.md"),
+    )
+
+    assert "a secret" not in str(told)
+    assert [t.failed for t in told] == [True, False, True, False, True, False]
+    assert told[1].text.endswith(f"No such file or directory\n{goal.team_id}")
+    assert "# Goal" in told[3].text
+    assert "Read-only file system" in told[4].text
+    assert told[5] == Told("[exit code 0]\nmine")
+    assert not (world.path / "agents" / "evil.md").exists()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_long_output_can_be_read_by_the_next_command(world: World) -> None:
+    def tail(request: Request) -> Says:
+        [path] = re.findall(r"the whole output is in (\S+) …", request.transcript.last_spoken.text)
+        return says(call("bash", command=f"sed -n 30000p {path}; echo evil > {path}"))
+
+    ada = world.script(
+        "ada",
+        says(call("bash", command="seq 50000")),
+        tail,
+        says(call("finish", summary="done")),
+    )
+    await world.found("Look it up")
+    await world.settle()
+
+    assert ada.heard.startswith("[exit code 1]\n30000\nbash: line 1: ")
+    assert ada.heard.endswith("Read-only file system")
+
+
+async def test_a_command_that_takes_too_much_is_told_which_limit_it_met(
+    tmp_path: Path, database_url: str
+) -> None:
+    limits = Limits(processes=30, file_mib=1)
+    async with World(tmp_path / "home", database_url=database_url, limits=limits) as world:
+        _, told = await made(
+            world,
+            call("bash", command="for i in $(seq 99); do sleep 60 & done; wait"),
+            call("bash", command="exec yes > f"),
+        )
+
+    hint = "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
+    assert re.fullmatch(
+        rf"\[ended after \d+\.\d s: it had more than 30 processes at a time\. {re.escape(hint)}\]",
+        told[0].text.splitlines()[0],
+    )
+    over = f": a file of it would have had more than 1 MiB. {hint}"
+    assert told[1] == refused(f"[exit code 153{over}]")
 
 
 async def test_a_cancelled_command_leaves_nothing_behind(world: World, tmp_path: Path) -> None:

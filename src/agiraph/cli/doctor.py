@@ -20,7 +20,7 @@ from agiraph.domain.errors import AgiraphError, HomeInUse, Misconfigured, ModelE
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.time import SystemClock
 from agiraph.hidden import environment, redact
-from agiraph.home import condition, confinement
+from agiraph.home import condition, sandbox
 from agiraph.home.layout import Home
 from agiraph.providers.base import Request
 from agiraph.providers.catalogue import Catalogue
@@ -288,13 +288,13 @@ def _catalogue(settings: Settings) -> Catalogue:
 
 
 async def _surroundings(visit: Visit) -> None:
-    if confinement.is_possible():
-        visit.fine("sandbox", "Commands can be confined: no network, one folder to write to.")
+    if (why := sandbox.why_not()) is None:
+        visit.fine("sandbox", "Commands are confined: the home is hidden from them.")
     else:
-        visit.note(
+        visit.problem(
             "sandbox",
-            "This machine does not let commands be confined: what has read strangers' words runs "
-            "none. They still get no keys, and end with their owner.",
+            sandbox.NOT_CONFINED.format(why=why),
+            "Commands of threads that have read strangers' words run only if you approve each.",
         )
     if not visit.online:
         return

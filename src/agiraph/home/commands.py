@@ -25,7 +25,8 @@ import orjson
 
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
-from agiraph.home import supervisor
+from agiraph.home import processes, sandbox, supervisor
+from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, View
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 """All that a command gets to see of our environment. A list of what to hide would have gaps."""
@@ -50,7 +51,7 @@ CHUNK = 64 * 1024
 LEAST_ROOM = 64 * 1024
 """With less than this many bytes free, a command that did not begin found no room for its spool."""
 
-Ended = Literal["exited", "timed_out", "cancelled", "interrupted"]
+Ended = Literal["exited", "timed_out", "cancelled", "interrupted", "over_limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class CommandResult:
     output_bytes: int
     output_path: Path
     seconds: float
+    limit: str = ""
+    """Which of the `Limits` it exceeded, as the rest of a sentence; empty: none."""
 
 
 def child_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
@@ -80,9 +83,13 @@ async def run(
     cwd: Path,
     timeout: float,
     env: Mapping[str, str],
+    view: View | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     on_output: Callable[[bytes], None] | None = None,
 ) -> CommandResult:
     """Run a command to its end, unless the spool says that it was run before.
+
+    Without a view it sees and may do all that we may.
 
     Whatever becomes of us, no process of it stays. To be called on a thread that lives as long
     as the runtime does: it is the death of that thread that the kernel reports.
@@ -91,7 +98,7 @@ async def run(
     digest = hashlib.sha256(command.encode()).hexdigest()
     if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
         return known
-    arguments = [str(timeout), str(cwd), digest, command]
+    arguments = [str(timeout), str(cwd), digest, sandbox.encode(view, limits), command]
     fault("fx:before:spawn")
     try:
         process = _Process(spool, arguments, env)
@@ -132,6 +139,7 @@ def resolve(spool: Path) -> CommandResult | None:
         output_bytes=output_bytes,
         output_path=spool / "output",
         seconds=result["seconds"],
+        limit=result.get("limit", ""),
     )
 
 
@@ -311,16 +319,16 @@ def _see_it_end(spool: Path) -> bool:
             if waited > RESOLVE_MAX:
                 return False
             if is_released or waited > RESOLVE_MAX / 2:
-                supervisor.kill(survivors, signal.SIGKILL)
+                processes.kill(survivors, signal.SIGKILL)
             time.sleep(0.01)
 
 
 def _survivors(spool: Path) -> list[int]:
     started = _read(spool / "started.json")
-    if started is None or started["boot"] != supervisor.boot():
+    if started is None or started["boot"] != processes.boot():
         return []
     recorded = ((started["pid"], started["born"]), (started["warden"], started["warden_born"]))
-    alive = [pid for pid, born in recorded if born and supervisor.born(pid) == born]
+    alive = [pid for pid, born in recorded if born and processes.born(pid) == born]
     if started["isolation"] == "plain" and not (spool / "result.json").exists():
         alive += _marked(spool)
     return alive
@@ -330,7 +338,7 @@ def _marked(spool: Path) -> list[int]:
     """The processes that carry this spool's mark, for when their supervisor died before them."""
     mark = f"{supervisor.SPOOL_MARK}={spool}".encode()
     found: list[int] = []
-    for process in Path("/proc").glob("[0-9]*") if supervisor.proc_is_ours() else ():
+    for process in Path("/proc").glob("[0-9]*") if processes.proc_is_ours() else ():
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))

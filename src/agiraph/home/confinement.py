@@ -1,67 +1,57 @@
-"""Confinement: a command that can reach nobody and change nothing but one folder.
+"""Confinement: what a command can see and do, enforced by the kernel.
 
-It is for work that has read what strangers wrote. The command gets a network of its own with
-nothing in it but itself, sees the file system read-only, a home with nothing in it but the nodes of
-its team, and may write to its scratch folder and to a /tmp that is gone with it. It has no power
-left to undo that. Where the kernel does not allow all of it, the command does not run.
+Every command gets mounts of its own in which the home is hidden, except the files its node may
+see, and gives up the privileges that could undo this. A command of a thread that has read what
+strangers wrote is also `offline`: it has no network, sees the file system read-only, and may write
+to its scratch folder and to a /tmp of its own. Where the kernel refuses any part, it does not run.
 
-Run as a script inside the command's own process tree:
+The supervisor loads this file by its path, without the package. As a script it is a probe:
 
-    python -I -S confinement.py SCRATCH NODES HOME COMMAND
+    python -I -S confinement.py EMPTY_FOLDER     exit code 0 if commands can be confined here
 """
 
-# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH120, PTH123, PTH211
+# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH113, PTH114, PTH118, PTH120
+# ruff: noqa: PTH123, PTH208, PTH211
 # pathlib takes too long to import.
 
 import ctypes
 import fcntl
 import os
+import stat
 import sys
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x4000, 0x40000
+TYPE_CHECKING = False  # typing takes long to import
+if TYPE_CHECKING:
+    from typing import Any
+
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC = 0x2, 0x4, 0x8, 0x4000
+MS_PRIVATE, MS_SLAVE = 0x40000, 0x80000
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 AT_FDCWD, AT_RECURSIVE, AT_EMPTY_PATH, CLONE_TREE = -100, 0x8000, 0x1000, 0x1
 RDONLY = 0x1
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
 CAPABILITIES = 64
-KEPT = (0, 1, 3, 4)
-"""Of a superuser's: chown, dac_override, fowner, fsetid. Where nothing else can be written they let
-it handle its own files as it is used to, and no more."""
+KEPT_OFFLINE = (0, 1, 3, 4)
+"""What root's offline commands keep: chown, dac_override, fowner, fsetid, for their own files."""
+KEPT = (*KEPT_OFFLINE, 5, 6, 7, 10, 18, 29, 31)
+"""What root's other commands keep as well: kill, setgid, setuid, net_bind_service, sys_chroot,
+audit_write, setfcap. They can install packages. They cannot mount, trace, read disks or listen in
+on the network, by all of which they could get at the home."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""All that a command needs of /dev; a disk can be written to, however it is mounted."""
+"""The harmless devices. Root could read the home through the device of its disk."""
+ACCELERATORS = ("nvidia", "dri", "kfd", "kvm")
+LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 FAILED = 125
 """The exit code when the command was not run at all."""
 FLEETING = ("/tmp", "/var/tmp", "/run")
-"""Emptied, and writable: for what programs need for a moment. Others listen in some of them."""
+"""Offline commands see these empty and may write there; others' sockets lie in some of them."""
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/bus", "/proc/fs", "/proc/irq")
+"""With /sys, what root could change the machine by, without any privilege but being root."""
 
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-def wrapped(command: str, *, scratch: str, nodes: str, home: str) -> str:
-    """The command as a shell runs it confined."""
-    from shlex import join
-
-    script = [sys.executable, "-I", "-S", __file__, scratch, nodes, home, command]
-    return f"exec {join(script)}"
-
-
-def is_possible() -> bool:
-    """Whether this machine lets us confine a command; asked of it once."""
-    global _possible
-    if _possible is None:
-        import subprocess
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            test = wrapped("true", scratch=folder, nodes=folder, home=folder)
-            done = subprocess.run(["sh", "-c", test], capture_output=True, check=False, env={})
-            _possible = done.returncode == 0
-    return _possible
-
-
-_possible: bool | None = None
 
 
 def check(result: int, what: str) -> int:
@@ -76,16 +66,34 @@ def call(number: int, what: str, *arguments: object) -> int:
     return check(libc.syscall(ctypes.c_long(number), *arguments), what)
 
 
-def leave() -> None:
-    """Into namespaces of our own, for mounts and network; as ourselves, if that needs no more."""
-    if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) == 0:
-        return
+def isolate(wanted: str) -> str:
+    """Give our future children a pid namespace of their own, if the kernel lets us."""
+    if wanted in ("", "pid") and libc.unshare(CLONE_NEWPID) == 0:
+        return "pid"
     uid, gid = os.geteuid(), os.getegid()
-    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "no namespaces")
-    maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
-    for name, text in maps.items():
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    if wanted in ("", "user") and libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0:
+        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+        try:
+            for name, text in maps.items():
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+        except OSError:
+            pass  # there is no way back; commands work, but take themselves for nobody
+        return "user"
+    return "plain"
+
+
+def mount(kind: bytes, path: str, flags: int, options: bytes | None = None) -> int:
+    return libc.mount(b"none", os.fsencode(path), kind, flags, options)
+
+
+def show_own_processes() -> bool:
+    """Mount a /proc with the numbers of the namespace, so that ps and pkill agree with kill."""
+    is_private = libc.unshare(CLONE_NEWNS) == 0
+    if not is_private or libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) != 0:
+        return False
+    # Some containers refuse this one; the command then sees the numbers of the outside.
+    return mount(b"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) == 0
 
 
 def raise_loopback() -> None:
@@ -100,64 +108,146 @@ def raise_loopback() -> None:
 
 
 def clone(path: str) -> int:
-    flags = ctypes.c_uint(CLONE_TREE | os.O_CLOEXEC)
-    return call(OPEN_TREE, "open_tree", ctypes.c_int(AT_FDCWD), os.fsencode(path), flags)
+    """Return a detached mount of this file or folder, which must not be a symbolic link.
+
+    A command of this node may have put a link there, to have another folder mounted.
+    """
+    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if stat.S_ISLNK(os.fstat(found).st_mode):
+            raise OSError(f"{path} is a symbolic link")
+        flags = ctypes.c_uint(CLONE_TREE | AT_EMPTY_PATH | os.O_CLOEXEC)
+        return call(OPEN_TREE, f"open_tree of {path}", ctypes.c_int(found), b"", flags)
+    finally:
+        os.close(found)
 
 
-def freeze(mount: int, path: bytes, flags: int) -> None:
-    """Let nobody write there."""
+def freeze(where: int, path: str, flags: int) -> None:
+    """Make a mount read-only."""
     attributes = (ctypes.c_uint64 * 4)(RDONLY, 0, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    where = (ctypes.c_int(mount), path, ctypes.c_uint(flags), ctypes.byref(attributes), size)
-    call(MOUNT_SETATTR, "mount_setattr", *where)
+    target = (ctypes.c_int(where), os.fsencode(path), ctypes.c_uint(flags))
+    call(MOUNT_SETATTR, f"mount_setattr {path}", *target, ctypes.byref(attributes), size)
 
 
-def place(mount: int, path: str) -> None:
+def place(source: int, path: str) -> None:
     target = (ctypes.c_int(AT_FDCWD), os.fsencode(path), ctypes.c_uint(0x4))
-    call(MOVE_MOUNT, "move_mount", ctypes.c_int(mount), b"", *target)
+    call(MOVE_MOUNT, f"move_mount to {path}", ctypes.c_int(source), b"", *target)
+    os.close(source)
 
 
-def empty(path: str) -> None:
-    """A folder that is nobody's and goes with us."""
-    flags, size = MS_NOSUID | MS_NODEV, b"size=256m,mode=1777"
-    check(libc.mount(b"none", os.fsencode(path), b"tmpfs", flags, size), f"tmpfs on {path}")
+def empty(path: str, options: bytes = b"size=256m,mode=1777") -> None:
+    """Mount an empty folder that goes when the command goes."""
+    check(mount(b"tmpfs", path, MS_NOSUID | MS_NODEV, options), f"tmpfs on {path}")
 
 
-def arrange(scratch: str, nodes: str, home: str) -> None:
-    """The file system as the command is to see it."""
-    check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
-    own, others = clone(scratch), clone(nodes)
+def make_room(path: str, *, is_folder: bool) -> None:
+    """Make something to mount on, if there is nothing yet."""
+    if not os.path.lexists(path):
+        os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+        if not is_folder:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
+    """Put an empty, read-only folder over the home, with what may be seen in its place."""
+    home = view["home"]
+    empty(home, b"size=4m,mode=0755")
+    blank = os.path.join(home, ".hidden")
+    os.close(os.open(blank, os.O_CREAT | os.O_EXCL, 0))
+    for path in [path for path in view["masked"] if os.path.isfile(path)]:
+        cover = clone(blank)
+        freeze(cover, "", AT_EMPTY_PATH)
+        place(cover, path)
+    for path, source in sources:
+        make_room(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
+        place(source, path)
+    freeze(AT_FDCWD, home, 0)
+
+
+def visible(view: "dict[str, Any]") -> "list[tuple[str, int]]":
+    """Return detached mounts of what may be seen of the home, outer folders before inner ones."""
+    modes = {path: False for path in view["readable"]} | {path: True for path in view["writable"]}
+    found: list[tuple[str, int]] = []
+    for path in sorted(modes, key=lambda path: path.count("/")):
+        try:
+            source = clone(path)
+        except OSError:
+            if modes[path]:
+                raise
+            continue  # it is gone by now, or a link
+        if not modes[path]:
+            freeze(source, "", AT_EMPTY_PATH)
+        found.append((path, source))
+    return found
+
+
+def replace_devices(*, offline: bool) -> None:
+    names = [*DEVICES]
+    if not offline:
+        names += [n for n in os.listdir("/dev") if n.startswith(ACCELERATORS)]
+    devices = {p: clone(p) for name in names if os.path.exists(p := f"/dev/{name}")}
+    empty("/dev")
+    for path, device in devices.items():
+        make_room(path, is_folder=stat.S_ISDIR(os.fstat(device).st_mode))
+        place(device, path)
+    for name, target in LINKS.items():
+        os.symlink(target, f"/dev/{name}")
+    os.mkdir("/dev/shm", 0o1777)
+    os.mkdir("/dev/pts")
+    if mount(b"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, b"newinstance,ptmxmode=0666") == 0:
+        os.symlink("pts/ptmx", "/dev/ptmx")
+
+
+def freeze_all() -> None:
+    """Make the whole file system read-only but for folders that are emptied."""
     # What we run from is kept, should it lie where everything else goes: commands may need it.
     tools = os.path.dirname(os.path.dirname(sys.executable))
-    is_fleeting = tools.startswith(tuple(f"{path}/" for path in FLEETING))
-    kept = clone(tools) if is_fleeting else -1
-    devices = {path: clone(path) for name in DEVICES if os.path.exists(path := f"/dev/{name}")}
-    for mount in (others, kept) if is_fleeting else (others,):
-        freeze(mount, b"", AT_EMPTY_PATH)
-    freeze(AT_FDCWD, b"/", AT_RECURSIVE)
+    kept = clone(tools) if tools.startswith(tuple(f"{path}/" for path in FLEETING)) else -1
+    if kept >= 0:
+        freeze(kept, "", AT_EMPTY_PATH)
+    freeze(AT_FDCWD, "/", AT_RECURSIVE)
     for path in FLEETING:
         if os.path.isdir(path) and not os.path.islink(path):
             empty(path)
-    if os.path.isdir(home):  # unless it was in one of those
-        empty(home)
-    if is_fleeting:
+    if kept >= 0:
         os.makedirs(tools, exist_ok=True)
         place(kept, tools)
-    os.makedirs(nodes, exist_ok=True)
-    place(others, nodes)
-    place(own, scratch)
-    empty("/dev")
-    for path, device in devices.items():
-        os.close(os.open(path, os.O_CREAT, 0o666))
-        place(device, path)
-    os.mkdir("/dev/shm")
-    os.symlink("/proc/self/fd", "/dev/fd")
-    os.chdir(scratch)
 
 
-def give_up_power() -> None:
+def freeze_kernel() -> None:
+    for path in filter(os.path.exists, KERNEL):
+        place(clone(path), path)
+        freeze(AT_FDCWD, path, 0)
+    if os.path.ismount("/sys"):
+        freeze(AT_FDCWD, "/sys", AT_RECURSIVE)
+
+
+def enter(view: "dict[str, Any]", cwd: str) -> None:
+    """Confine this process 1 and all it will start; raises OSError if the kernel refuses."""
+    is_root, offline = os.geteuid() == 0, view["offline"]
+    if offline:
+        check(libc.unshare(CLONE_NEWNET), "no network namespace")
+        raise_loopback()
+    check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
+    sources = visible(view)
+    if offline:
+        freeze_all()
+    elif is_root:
+        freeze_kernel()
+    if not os.path.isdir(view["home"]):  # it was in one of the folders that were emptied
+        os.makedirs(view["home"])
+    hide_home(view, sources)
+    if offline or is_root:
+        replace_devices(offline=offline)
+    os.chdir(cwd)
+    give_up_power((KEPT_OFFLINE if offline else KEPT) if is_root else ())
+
+
+def give_up_power(kept: tuple[int, ...]) -> None:
     """Nothing that is run from here on can undo any of it."""
-    kept = KEPT if os.geteuid() == 0 else ()
+    # A command that could look into process 1 would find a descriptor of its spool in the home.
+    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
     for capability in range(CAPABILITIES):
         if capability not in kept:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -168,24 +258,27 @@ def give_up_power() -> None:
         raise OSError("capabilities cannot be given up")
 
 
-def main() -> None:
-    scratch, nodes, home, command = sys.argv[1:]
+def probe(folder: str) -> None:
+    """Confine a process as commands are, offline, and see that it holds; exits with the answer."""
+    home, scratch = os.path.join(folder, "home"), os.path.join(folder, "home", "scratch")
+    secret = os.path.join(home, "secret")
+    os.makedirs(scratch)
+    os.close(os.open(secret, os.O_CREAT, 0o600))
+    if isolate("") == "plain":
+        sys.exit("the kernel gives us no namespaces")
+    if pid := os.fork():
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    view = {"home": home, "masked": [], "readable": [], "writable": [scratch], "offline": True}
     try:
-        leave()
-        raise_loopback()
-        arrange(scratch, nodes, home)
-        give_up_power()
+        if not show_own_processes():
+            raise OSError("the kernel lets us mount no /proc")
+        enter(view, scratch)
+        os.close(os.open("written", os.O_CREAT))
     except OSError as error:
-        print(f"The command was not run: it cannot be confined here ({error}).", file=sys.stderr)
-        os._exit(FAILED)
-    for shell in ("bash", "sh"):
-        try:
-            os.execvp(shell, [shell, "-c", command])
-        except FileNotFoundError:
-            continue
-    print("There is neither bash nor sh on the PATH.", file=sys.stderr)
-    os._exit(127)
+        print(error, file=sys.stderr)
+        os._exit(1)
+    os._exit(1 if os.path.exists(secret) else 0)
 
 
 if __name__ == "__main__":
-    main()
+    probe(sys.argv[1])

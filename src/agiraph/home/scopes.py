@@ -137,6 +137,9 @@ class Scope:
             case _:
                 return Spot(place=P.UNKNOWN)
 
+    def reads(self, place: Place) -> bool:
+        return "r" in self._access[place]
+
     @property
     def _access(self) -> dict[Place, str]:
         return ACCESS.get(self.role, ACCESS["worker"])

@@ -4,7 +4,9 @@
 
 It is started for every command, so it imports little and knows nothing of the package:
 
-    python -I -S supervisor.py SPOOL RUNTIME_PID TIMEOUT CWD COMMAND_SHA256 COMMAND
+    python -I -S supervisor.py SPOOL RUNTIME_PID TIMEOUT CWD COMMAND_SHA256 SPEC COMMAND
+
+SPEC is a marshalled dict in hexadecimal digits: `limits`, and `view` (see confinement) or None.
 
 Descriptor 0 is a pipe from the runtime: a byte cancels, its end means that the runtime is gone.
 Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool directory, locked
@@ -14,9 +16,10 @@ Killing the warden is enough to end everything: it is process 1 of a pid namespa
 are no namespaces it adopts what is orphaned, and so does the supervisor after it, by hand.
 """
 
-# ruff: noqa: PTH115, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
+# ruff: noqa: PTH100, PTH120, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
 
 import ctypes
+import marshal
 import os
 import resource
 import select
@@ -26,9 +29,30 @@ import time
 TYPE_CHECKING = False  # typing, too, takes long to import
 if TYPE_CHECKING:
     import signal
+    from typing import Any
 else:
     # The C half alone: the other one imports enum, which takes as long as all the rest here.
     import _signal as signal
+
+if TYPE_CHECKING or __package__:
+    from agiraph.home import confinement
+    from agiraph.home.processes import (
+        MIB,
+        Guard,
+        boot,
+        born,
+        descendants,
+        describe,
+        has_children,
+        kill,
+        read,
+    )
+else:
+    # Run as a script, compiled or not: the files beside this one, without the package.
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(folder.removesuffix("/__pycache__"))
+    import confinement
+    from processes import MIB, Guard, boot, born, descendants, describe, has_children, kill, read
 
 SPOOL_MARK = "AGIRAPH_SPOOL"
 """Without a namespace every process of a command carries its spool's path in this variable."""
@@ -51,8 +75,12 @@ PIPE_MAX = 1024 * 1024
 """The largest buffer that a command can give its end of the pipe."""
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x4000, 0x80000
+OVER_LIMIT = 24
+"""A report of the warden is a wait status, or the number of a limit shifted by so many bits."""
+WATCHED = ("/tmp", "/var/tmp")
+"""Folders whose disks a command must not fill, besides that of its own folder."""
+EAGERNESS = b"500"
+"""How much sooner the kernel ends a command than the runtime if the machine has no memory left."""
 
 libc = ctypes.CDLL(None)
 
@@ -107,83 +135,14 @@ class Output:
             pass  # the disk is full; how it ended can still be told
 
 
-def read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def proc_is_ours() -> bool:
-    """Whether /proc numbers processes as we do; in a nested namespace it may be another's."""
-    return os.readlink("/proc/self") == str(os.getpid())
-
-
-def born(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None if it is gone or only waits for reaping."""
-    try:
-        state, *fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if state in (b"Z", b"X") or not proc_is_ours() else int(fields[18])
-
-
-def boot() -> str:
-    """Names this run of the kernel: process numbers and ticks mean nothing in the next."""
-    return read("/proc/sys/kernel/random/boot_id").decode().strip()
-
-
-def descendants(root: int) -> list[int]:
-    """The children of a process, their children, and so on."""
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc") if proc_is_ours() else ()):
-        try:
-            parent = int(read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
-        except OSError:
-            continue  # it has ended meanwhile
-        children.setdefault(parent, []).append(int(name))
-    found = [root]
-    for pid in found:
-        found += children.get(pid, [])
-    return found[1:]
-
-
-def kill(pids: list[int], number: int) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except OSError:
-            pass  # it has ended meanwhile, or is another user's by now
-
-
-def isolate(wanted: str) -> str:
-    """Give our future children a pid namespace of their own, if the kernel lets us."""
-    if wanted in ("", "pid") and libc.unshare(CLONE_NEWPID) == 0:
-        return "pid"
-    uid, gid = os.geteuid(), os.getegid()
-    if wanted in ("", "user") and libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0:
-        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
-        try:
-            for name, text in maps.items():
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
-        except OSError:
-            pass  # there is no way back; commands work, but take themselves for nobody
-        return "user"
-    return "plain"
-
-
-def show_own_processes() -> None:
-    """Mount a /proc with the numbers of the namespace, so that ps and pkill agree with kill."""
-    is_private = libc.unshare(CLONE_NEWNS) == 0
-    if is_private and libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) == 0:
-        # Some containers refuse this one; the command then sees the numbers of the outside.
-        libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
-
-
 class Order:
     """What is to be run, and how."""
 
     def __init__(self, arguments: list[str]) -> None:
-        self.spool, parent, timeout, self.cwd, self.digest, self.command = arguments
+        self.spool, parent, timeout, self.cwd, self.digest, spec, self.command = arguments
+        given: dict[str, Any] = marshal.loads(bytes.fromhex(spec))
+        self.limits: dict[str, int] = given["limits"]
+        self.view: dict[str, Any] | None = given["view"]
         self.parent = int(parent)
         self.timeout = float(timeout)
         # Not os.environ: Python may have put an LC_CTYPE there (PEP 538).
@@ -219,24 +178,35 @@ class Warden:
         os.close(self.go)
         if not os.read(self.may_start, 1):
             return  # the supervisor has gone before it could say so
-        if order.isolation != "plain":
-            show_own_processes()
+        alone = order.isolation != "plain" and confinement.show_own_processes()
         try:
+            restrict(order, alone=alone)
+            guard = Guard(order.limits, [order.cwd, *WATCHED], alone=alone)
             main = self.start(order)
         except OSError as error:
             os.write(self.outputs, f"The command could not be started: {error}\n".encode())
-            os.write(self.reports, (127 << 8).to_bytes(4, "little"))
+            self.tell(127 << 8)
             return
-        while True:
-            try:
-                pid, status = os.wait()
-            except ChildProcessError:
-                return
-            if pid == main:
-                os.write(self.reports, status.to_bytes(4, "little"))
+        while not self.is_over(main):
+            if exceeded := guard.exceeded():
+                self.tell(exceeded << OVER_LIMIT)
+                guard.kill_all(signal.SIGKILL)
+            signal.sigtimedwait({signal.SIGCHLD}, guard.pause)
+
+    def tell(self, report: int) -> None:
+        os.write(self.reports, report.to_bytes(4, "little"))
+
+    def is_over(self, main: int) -> bool:
+        """Reap what has ended, and tell how the command did; whether no process is left."""
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == main:
+                    self.tell(ended[1])
+        except ChildProcessError:
+            return True
+        return False
 
     def start(self, order: Order) -> int:
-        os.chdir(order.cwd)
         for shell in ("bash", "sh"):
             try:
                 return os.posix_spawnp(
@@ -255,6 +225,22 @@ class Warden:
             except FileNotFoundError:
                 continue
         raise FileNotFoundError("there is neither bash nor sh on the PATH")
+
+
+def restrict(order: Order, *, alone: bool) -> None:
+    """Take from this process, and so from the command, what it must not see or use."""
+    os.chdir(order.cwd)
+    with open("/proc/self/oom_score_adj", "wb") as file:
+        file.write(EAGERNESS)
+    most = order.limits["file_mib"] * MIB
+    _, hardest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if hardest == resource.RLIM_INFINITY or most < hardest:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    if order.view is None:
+        return
+    if not alone:
+        raise OSError("it cannot be confined here; see `agiraph doctor`")
+    confinement.enter(order.view, order.cwd)
 
 
 def wake_up(number: int, frame: object) -> None:
@@ -285,7 +271,8 @@ class Watch:
                 elif pipe == self.warden.report:
                     if not (status := os.read(pipe, 4)):
                         return "gone", None
-                    return "exited", int.from_bytes(status, "little")
+                    said = int.from_bytes(status, "little")
+                    return ("over_limit" if said >> OVER_LIMIT else "exited"), said
                 elif pipe == CONTROL and os.read(pipe, 1):
                     return "cancelled", None
                 else:
@@ -308,15 +295,6 @@ class Watch:
             if isolation == "plain":
                 # Whoever a pass misses is our child by the time we have reaped its parent.
                 kill(descendants(os.getpid()), signal.SIGKILL)
-
-
-def has_children() -> bool:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def write_down(name: str, text: str) -> None:
@@ -345,14 +323,22 @@ def write_start(order: Order, warden: Warden) -> None:
     )
 
 
-def write_result(ended: str, status: int | None, output: Output, seconds: float) -> None:
-    code = None if status is None else os.waitstatus_to_exitcode(status)
+def write_result(
+    order: Order, ended: str, status: int | None, output: Output, seconds: float
+) -> None:
+    limit, code = "", None
+    if ended == "over_limit" and status is not None:
+        limit = describe(order.limits, status >> OVER_LIMIT)
+    elif status is not None:
+        code = os.waitstatus_to_exitcode(status)
+    if code in (-signal.SIGXFSZ, 128 + signal.SIGXFSZ):
+        limit = f"a file of it would have had more than {order.limits['file_mib']} MiB"
     exit_code = "null" if code is None or code < 0 else code
     killed_by = -code if code is not None and code < 0 else "null"
     write_down(
         "result.json",
         f"""{{"ended": "{ended}", "exit_code": {exit_code}, "signal": {killed_by},
- "output_bytes": {output.bytes}, "seconds": {seconds:.6f}}}
+ "limit": "{limit}", "output_bytes": {output.bytes}, "seconds": {seconds:.6f}}}
 """,
     )
 
@@ -369,7 +355,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     order = Order(sys.argv[1:])
-    order.isolation = isolate(order.isolation)
+    order.isolation = confinement.isolate(order.isolation)
     if order.isolation == "plain":
         order.environment[SPOOL_MARK.encode()] = os.fsencode(order.spool)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -388,7 +374,7 @@ def main() -> None:
     watch.end(order.isolation)
     output.finish(warden.output)
     ended = "interrupted" if ended == "gone" else ended
-    write_result(ended, status, output, time.monotonic() - begun)
+    write_result(order, ended, status, output, time.monotonic() - begun)
 
 
 if __name__ == "__main__":

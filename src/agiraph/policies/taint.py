@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.taint import MARK
-from agiraph.home import confinement
+from agiraph.home import sandbox
 from agiraph.home.scopes import Place
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -90,7 +90,7 @@ def _is_read(turn: Turn) -> bool:
 def _bash(ctx: RunContext, call: ToolCall) -> str | None:
     if call.arguments.get("network"):
         return "the command would reach the network"
-    if not confinement.is_possible():
+    if not sandbox.is_possible():
         return "commands cannot be confined on this machine"
     return None
 

@@ -32,7 +32,7 @@ from agiraph.services import journal, stalls
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import proof
+from agiraph.tools import proof, shell
 from agiraph.tools.base import NO_TEXT
 from agiraph.tools.context import RunContext
 
@@ -161,6 +161,8 @@ class Bridge:
                 cwd=node / "scratch",
                 timeout=_seconds(ctx),
                 env=commands.child_environment(node, named.environment if named else {}),
+                view=shell.view(ctx, offline=False),
+                limits=ctx.command_rules.limits,
                 on_output=watch.hear,
             )
         )

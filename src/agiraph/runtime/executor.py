@@ -14,6 +14,7 @@ from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
+from agiraph.home.sandbox import CommandRules
 from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
@@ -93,6 +94,7 @@ class Executor:
     reply_model: str = ""
     """Who answers people; empty: each agent's own model."""
     web: Web = field(default_factory=Web)
+    command_rules: CommandRules = CommandRules()
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
@@ -226,6 +228,7 @@ class Executor:
             check_model=self.models.resolve,
             known_tools=self._known_tools,
             web=self.web,
+            command_rules=self.command_rules,
         )
         ctx.heard(*seat.turns)
         return ctx

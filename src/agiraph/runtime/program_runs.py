@@ -38,7 +38,7 @@ class Run:
 
     @property
     def ended_by_itself(self) -> bool:
-        return self.result.ended in ("exited", "timed_out")
+        return self.result.ended in ("exited", "timed_out", "over_limit")
 
 
 def next_call(ctx: RunContext) -> ToolCall:
@@ -113,7 +113,8 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
 
 
 def ending(result: CommandResult) -> str:
-    return f"[{result.ended}, exit code {result.exit_code}, {result.seconds:.0f} s]"
+    over = f": {result.limit}" if result.limit else ""
+    return f"[{result.ended}{over}, exit code {result.exit_code}, {result.seconds:.0f} s]"
 
 
 def output(result: CommandResult) -> str:

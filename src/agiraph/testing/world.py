@@ -17,6 +17,7 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.people import Agent
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
+from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
@@ -52,6 +53,7 @@ class World:
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
         web: Web | None = None,
+        limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         compares: bool = True,
     ) -> None:
@@ -66,6 +68,7 @@ class World:
         self._callbacks = callbacks
         self._reply_model = reply_model
         self._web = web
+        self._limits = limits
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
         self._compares = compares
@@ -107,6 +110,7 @@ class World:
             callbacks=self._callbacks,
             reply_model=self._reply_model,
             web=self._web,
+            limits=self._limits,
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )

@@ -11,6 +11,7 @@ from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
+from agiraph.home.sandbox import CommandRules
 from agiraph.home.scopes import Scope
 from agiraph.services.spending import Envelope
 from agiraph.store.database import Store
@@ -64,6 +65,8 @@ class RunContext:
     is_vouched_for: bool = False
     """Whether a person has allowed the call under way, by a rule or by their word."""
     web: Web = field(default_factory=Web)
+    command_rules: CommandRules = CommandRules()
+    """What holds for every command."""
     tally: Tally = field(default_factory=Tally)
 
     answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])

@@ -2,13 +2,15 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.home import commands, confinement
+from agiraph.home import commands, sandbox
 from agiraph.home.commands import CommandResult
 from agiraph.services import taint
 from agiraph.store import threads
@@ -22,6 +24,11 @@ WITHOUT_NETWORK = (
     "(It ran without network and could write only here, since this thread holds words from {by}. "
     "If it needs more, make the call again with network=true: the human is asked.)"
 )
+WHOSE_LIMIT = (
+    "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
+)
+OUTPUTS_SEEN = 20
+"""How many long outputs of earlier commands a command can read, the newest ones."""
 
 
 def _spool_name(ctx: RunContext, call_id: str) -> str:
@@ -34,11 +41,14 @@ def shown(result: CommandResult) -> Done:
         case "exited":
             # No time for short ones: the same outcome should read the same.
             took = f", {result.seconds:.0f} s" if result.seconds >= 10 else ""
-            how = f"[exit code {result.exit_code}{took}]"
+            over = f": {result.limit}. {WHOSE_LIMIT}" if result.limit else ""
+            how = f"[exit code {result.exit_code}{took}{over}]"
         case "timed_out":
             how = f"[ended after {result.seconds:.0f} s: it ran out of time]"
         case "cancelled":
             how = f"[cancelled after {result.seconds:.1f} s]"
+        case "over_limit":
+            how = f"[ended after {result.seconds:.1f} s: {result.limit}. {WHOSE_LIMIT}]"
         case "interrupted":
             how = (
                 f"[interrupted after {result.seconds:.1f} s: the runtime was cut off and the "
@@ -84,29 +94,46 @@ async def bash(
     """Run a shell command."""
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     tainted_by = ctx.tainted_by or await _strange(ctx, command)
-    is_confined = tainted_by is not None and not ctx.is_vouched_for
-    given = command
-    if is_confined:
-        given = confinement.wrapped(
-            command,
-            scratch=str(node / "scratch"),
-            nodes=str(node.parent),
-            home=str(ctx.home.path.absolute()),
-        )
+    is_offline = tainted_by is not None and not ctx.is_vouched_for
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.calling)),
-        command=given,
+        command=command,
         cwd=node / "scratch",
         timeout=timeout if left is None else min(timeout, max(left, SHORTEST)),
         env=commands.child_environment(node),
+        view=view(ctx, offline=is_offline),
+        limits=ctx.command_rules.limits,
     )
     answer = shown(result)
-    if not is_confined:
+    if not is_offline:
         return answer
     said = (
         f"{answer.text}\n{WITHOUT_NETWORK.format(by=tainted_by)}" if answer.failed else answer.text
     )
     return replace(answer, text=said, tainted_by=tainted_by)
+
+
+def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
+    """Return what a command of this node sees of the home; None: all, where the kernel is old."""
+    if not offline and not sandbox.is_possible():
+        return None
+    return sandbox.view_of(
+        ctx.home,
+        ctx.scope,
+        masked=ctx.command_rules.masked,
+        refs=ctx.node.refs.values(),
+        outputs=_long_outputs(ctx),
+        offline=offline,
+    )
+
+
+def _long_outputs(ctx: RunContext) -> list[Path]:
+    """Return the files of outputs that were too long to show: commands are told their names."""
+    calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == "bash"]
+    spools = (ctx.home.spool(_spool_name(ctx, call_id)) for call_id in reversed(calls))
+    files = (spool / "output" for spool in spools)
+    is_long = (file for file in files if file.exists() and file.stat().st_size > commands.SHOWN)
+    return list(islice(is_long, OUTPUTS_SEEN))
 
 
 async def _strange(ctx: RunContext, command: str) -> str | None:

@@ -1,0 +1,152 @@
+"""Processes: what /proc says of a command's processes, and what they may use together.
+
+The supervisor loads this file by its path, without the package: it imports little.
+"""
+
+# ruff: noqa: PTH112, PTH115, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
+
+import os
+
+PROCESSES, MEMORY, DISK = 1, 2, 3
+"""Which limit was exceeded."""
+MIB = 1024 * 1024
+SLOW, FAST, CROWDED = 0.05, 0.02, 0.25
+"""Seconds between two looks at what a command uses: fast once it uses an eighth of a limit. Where
+/proc shows all processes of the machine, a look takes long."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def proc_is_ours() -> bool:
+    """Whether /proc numbers processes as we do; in a nested namespace it may be another's."""
+    return os.readlink("/proc/self") == str(os.getpid())
+
+
+def born(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None if it is gone or only waits for reaping."""
+    try:
+        state, *fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if state in (b"Z", b"X") or not proc_is_ours() else int(fields[18])
+
+
+def boot() -> str:
+    """Names this run of the kernel: process numbers and ticks mean nothing in the next."""
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def descendants(root: int) -> list[int]:
+    """The children of a process, their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc") if proc_is_ours() else ()):
+        try:
+            parent = int(read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
+        except OSError:
+            continue  # it has ended meanwhile
+        children.setdefault(parent, []).append(int(name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found[1:]
+
+
+def kill(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass  # it has ended meanwhile, or is another user's by now
+
+
+def has_children() -> bool:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def describe(limits: dict[str, int], exceeded: int) -> str:
+    """Say which limit was exceeded, as the rest of a sentence about the command."""
+    return {
+        PROCESSES: f"it had more than {limits['processes']} processes at a time",
+        MEMORY: f"its processes used more than {limits['memory_mib']} MiB of memory",
+        DISK: f"it left less than {limits['free_disk_mib']} MiB of the disk free",
+    }[exceeded]
+
+
+class Guard:
+    """Looks at what all processes of a command use together. Lives in the command's process 1."""
+
+    def __init__(self, limits: dict[str, int], folders: list[str], *, alone: bool) -> None:
+        self.limits = limits
+        self.alone = alone
+        """Whether we are process 1 of a namespace: then /proc shows this command alone."""
+        self.pause = SLOW
+        floor = limits["free_disk_mib"] * MIB
+        # On a disk that is full already the command may still use half of what is left.
+        self.floors = {
+            folder: floor if floor < left else left // 2
+            for folder in folders
+            if os.path.isdir(folder)
+            for left in (free(folder),)
+        }
+
+    def exceeded(self) -> int:
+        """Return the limit that the command exceeds just now; 0 if there is none."""
+        pids = self.pids()
+        used = sum(private_bytes(pid) for pid in pids)
+        most, most_bytes = self.limits["processes"], self.limits["memory_mib"] * MIB
+        is_busy = len(pids) * 8 > most or used * 8 > most_bytes
+        self.pause = (FAST if is_busy else SLOW) if self.alone else CROWDED
+        if len(pids) > most:
+            return PROCESSES
+        # Pages that a fork shares are counted for each process; the exact count takes long.
+        if used > most_bytes and sum(exact_bytes(pid) for pid in pids) > most_bytes:
+            return MEMORY
+        return DISK if any(free(f) < floor for f, floor in self.floors.items()) else 0
+
+    def pids(self) -> list[int]:
+        if not self.alone:
+            return descendants(os.getpid())
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+    def kill_all(self, number: int) -> None:
+        """Send a signal to every process of the command; in a namespace none can escape it."""
+        if self.alone:
+            kill([-1], number)
+        else:
+            kill(self.pids(), number)
+
+
+def free(folder: str) -> int:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 2**63
+    return found.f_bavail * found.f_frsize
+
+
+def private_bytes(pid: int) -> int:
+    try:
+        _, resident, shared, *_ = read(f"/proc/{pid}/statm").split()
+    except (OSError, ValueError):
+        return 0  # it has ended meanwhile
+    return (int(resident) - int(shared)) * PAGE
+
+
+def exact_bytes(pid: int) -> int:
+    """Memory of a process in which a page shared by n processes counts as a n-th of a page."""
+    try:
+        for line in read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return private_bytes(pid)

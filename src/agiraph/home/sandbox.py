@@ -1,0 +1,156 @@
+"""Sandbox: what of the home a command sees, how much it may use, and whether that can be enforced.
+
+A command sees what the file tools of its agent may read, and may write to its own node's folder.
+Everything else of the home is hidden: the token, the database, settings, specialists, other teams.
+"""
+
+import logging
+import marshal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from agiraph.home import confinement
+from agiraph.home.layout import Home
+from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
+from agiraph.home.scopes import Place, Scope
+
+log = logging.getLogger("agiraph.commands")
+
+MOST_PUBLISHED = 200
+"""Folders of published files that a command sees: its references, then the newest."""
+
+NOT_CONFINED = (
+    "Commands cannot be confined on this machine ({why}): every command can read the token and the "
+    "database of agiraph, and can do all that you can. Allow user namespaces, or run agiraph in a "
+    "container or as a user of its own."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What all processes of one command may use together; a file's size counts for each file."""
+
+    processes: int = 512
+    memory_mib: int = 8192
+    file_mib: int = 4096
+    free_disk_mib: int = 256
+    """What must stay free on the disks of its folder and of /tmp."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a command sees of the home. Paths have no symbolic links in them."""
+
+    home: Path
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    """Inner folders win over outer ones, whichever they are listed under."""
+    masked: tuple[Path, ...] = ()
+    """Files outside the home that appear empty: the database, if it lies elsewhere."""
+    offline: bool = False
+    """No network, and nothing to write to but `writable` and a /tmp of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRules:
+    """What holds for every command of this runtime."""
+
+    limits: Limits = Limits()
+    masked: tuple[Path, ...] = ()
+
+
+def database_files(url: str) -> tuple[Path, ...]:
+    """Return the files of an SQLite database; none for another one."""
+    if not url.startswith("sqlite:///"):
+        return ()
+    path = Path(url.removeprefix("sqlite:///")).expanduser().resolve()
+    return tuple(path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal"))
+
+
+def view_of(
+    home: Home,
+    scope: Scope,
+    *,
+    masked: Iterable[Path] = (),
+    refs: Iterable[str] = (),
+    outputs: Iterable[Path] = (),
+    offline: bool = False,
+) -> View:
+    """Return what a command of this scope's node sees; `outputs` are files of earlier commands."""
+    root = home.path.resolve()
+    team = root / "teams" / scope.team.id
+    node = team / "nodes" / scope.node
+    notes = {
+        Place.SOUL: ("SOUL.md", "GOAL.md"),
+        Place.PLAN: ("PLAN.md",),
+        Place.TEAM_MEMORY: ("MEMORY.md", "memory"),
+        Place.OWN_DESK: (f"agents/{scope.agent}",),
+    }
+    readable = [
+        team / name for place, names in notes.items() if scope.reads(place) for name in names
+    ]
+    if scope.reads(Place.OTHER_NODE):
+        readable.append(team / "nodes")
+    elif scope.reads(Place.PUBLISHED):
+        readable += _published(team / "nodes", refs)
+    own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]
+    return View(
+        home=root,
+        readable=(*readable, *own, *(root / path.relative_to(home.path) for path in outputs)),
+        writable=(node / SCRATCH,) if offline else (node,),
+        masked=tuple(path for path in masked if not path.is_relative_to(root)),
+        offline=offline,
+    )
+
+
+def _published(nodes: Path, refs: Iterable[str]) -> list[Path]:
+    referred = {name for ref in refs for name in ref.split("/")[1:2]}
+    names = sorted((entry.name for entry in nodes.iterdir()), reverse=True)
+    found = [nodes / name / PUBLISHED for name in sorted(names, key=lambda n: n not in referred)]
+    return [path for path in found if path.is_dir()][:MOST_PUBLISHED]
+
+
+def encode(view: View | None, limits: Limits) -> str:
+    """Write down for the supervisor what a command may see and use."""
+    seen = None
+    if view is not None:
+        seen = {
+            "home": str(view.home),
+            "readable": [str(path) for path in view.readable],
+            "writable": [str(path) for path in view.writable],
+            "masked": [str(path) for path in view.masked],
+            "offline": view.offline,
+        }
+    return marshal.dumps({"limits": asdict(limits), "view": seen}).hex()
+
+
+def is_possible() -> bool:
+    """Whether commands can be confined on this machine."""
+    return why_not() is None
+
+
+@cache
+def why_not() -> str | None:
+    """Why commands cannot be confined on this machine; None if they can. Tried out once."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = [sys.executable, "-I", "-S", confinement.__file__, folder]
+        done = subprocess.run(script, capture_output=True, text=True, check=False, env={})
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else "the home could not be hidden"
+
+
+@cache
+def warn_if_impossible() -> None:
+    """Log once that commands are not confined, if so."""
+    if (why := why_not()) is not None:
+        log.warning("%s", NOT_CONFINED.format(why=why))

@@ -1,0 +1,143 @@
+"""A command that takes too much is ended, says why, and leaves nothing behind."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agiraph.home import supervisor
+from agiraph.home.commands import CommandResult, child_environment, run
+from agiraph.home.sandbox import Limits, View
+
+SMALL = Limits(processes=40, memory_mib=200, file_mib=8, free_disk_mib=1)
+
+
+@pytest.fixture(params=["pid", "user", "plain"])
+def isolation(request: pytest.FixtureRequest) -> str:
+    if request.param == "pid" and os.geteuid() != 0:
+        pytest.skip("only root gets a pid namespace without a user namespace")
+    return request.param
+
+
+async def sh(
+    home: Path, command: str, isolation: str = "", limits: Limits = SMALL
+) -> CommandResult:
+    env = child_environment(home, {supervisor.ISOLATION: isolation} if isolation else {})
+    spool = home / f"spool-{uuid.uuid4().hex}"
+    return await run(spool, command=command, cwd=home, timeout=60, env=env, limits=limits)
+
+
+def alive(mark: str) -> list[str]:
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+    return found
+
+
+async def test_too_many_processes_end_it(tmp_path: Path, isolation: str) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    many = f"for i in $(seq 100); do bash -c 'exec -a {mark} sleep 1000' & done; wait"
+    result = await sh(tmp_path, many, isolation)
+
+    assert (result.ended, result.exit_code) == ("over_limit", None)
+    assert result.limit == "it had more than 40 processes at a time"
+    assert alive(mark) == []
+
+
+async def test_a_fork_bomb_is_over_soon_and_other_commands_go_on(tmp_path: Path) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    bomb = f"exec -a {mark} bash -c ':(){{ :|:& }};:; wait; sleep 1000'"
+    result, other = await asyncio.gather(sh(tmp_path, bomb), sh(tmp_path, "sleep 0.2; echo I live"))
+    assert (result.ended, result.limit) == (
+        "over_limit",
+        "it had more than 40 processes at a time",
+    )
+    assert (other.exit_code, other.output) == (0, "I live\n")
+    assert alive(mark) == []
+
+
+async def test_too_much_memory_in_one_process_ends_it(tmp_path: Path, isolation: str) -> None:
+    take = "python3 -c \"import time; x = [b'x' * 2**20 for _ in range(600)]; time.sleep(1000)\""
+    result = await sh(tmp_path, take, isolation)
+
+    assert (result.ended, result.limit) == (
+        "over_limit",
+        "its processes used more than 200 MiB of memory",
+    )
+
+
+async def test_too_much_memory_in_several_processes_ends_it(tmp_path: Path) -> None:
+    take = "python3 -c \"import time; x = b'x' * 80 * 2**20; time.sleep(1000)\" &"
+    result = await sh(tmp_path, f"{take * 4} wait")
+
+    assert (result.ended, result.limit) == (
+        "over_limit",
+        "its processes used more than 200 MiB of memory",
+    )
+
+
+async def test_memory_that_a_fork_shares_counts_once(tmp_path: Path) -> None:
+    share = (
+        "import os, time\n"
+        "x = b'x' * 90 * 2**20\n"
+        "pids = [os.fork() for _ in range(2)]\n"
+        "if all(pids): time.sleep(0.5); print('done', flush=True); os.kill(0, 9)\n"
+        "time.sleep(1000)\n"
+    )
+    (tmp_path / "share.py").write_text(share)
+    result = await sh(tmp_path, "setsid -w python3 share.py")
+
+    assert (result.ended, result.output.splitlines()[0]) == ("exited", "done")
+
+
+async def test_a_file_that_grows_too_large_is_cut(tmp_path: Path, isolation: str) -> None:
+    result = await sh(tmp_path, "exec yes > f", isolation)
+
+    assert (result.ended, result.exit_code) == ("exited", 153)
+    assert result.limit == "a file of it would have had more than 8 MiB"
+    assert (tmp_path / "f").stat().st_size == 8 * 2**20
+
+
+async def test_a_confined_command_cannot_raise_its_limit(tmp_path: Path) -> None:
+    view = View(home=tmp_path / "home", writable=(tmp_path / "home" / "scratch",))
+    (tmp_path / "home" / "scratch").mkdir(parents=True)
+    result = await run(
+        tmp_path / "spool",
+        command="ulimit -f unlimited; python3 -c 'import resource as r; r.setrlimit(1, (-1, -1))'",
+        cwd=tmp_path / "home" / "scratch",
+        timeout=60,
+        env=child_environment(tmp_path),
+        view=view,
+        limits=SMALL,
+    )
+    assert result.exit_code == 1
+    assert "not allowed to raise maximum limit" in result.output
+
+
+async def test_a_disk_that_gets_full_ends_it(tmp_path: Path) -> None:
+    """The floor is set so near to what is free now that a few files reach it."""
+    free_mib = shutil.disk_usage(tmp_path).free // 2**20
+    limits = Limits(free_disk_mib=free_mib - 20, file_mib=4096)
+    fill = "for i in $(seq 1000); do head -c 8M /dev/urandom > f$i; done"
+    result = await sh(tmp_path, fill, limits=limits)
+
+    assert (result.ended, result.limit) == (
+        "over_limit",
+        f"it left less than {free_mib - 20} MiB of the disk free",
+    )
+
+
+async def test_a_command_that_stays_within_its_limits_is_told_nothing(tmp_path: Path) -> None:
+    result = await sh(tmp_path, "for i in $(seq 20); do sleep 0.1 & done; wait; echo done")
+    assert (result.ended, result.exit_code, result.output, result.limit) == (
+        "exited",
+        0,
+        "done\n",
+        "",
+    )
