@@ -146,8 +146,13 @@ async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_dec
     )
     assert (question.kind, question.text, question.options) == (
         "approval",
-        "May I call bash(command='echo yes > a', timeout=120)?",
+        "May I call bash?",
         ("approve", "deny"),
+    )
+    assert question.call is not None
+    assert (question.call.name, question.call.arguments) == (
+        "bash",
+        {"command": "echo yes > a", "timeout": 120, "network": False},
     )
     assert list((folder(world, goal) / "scratch").iterdir()) == []
 
@@ -192,9 +197,9 @@ async def test_an_approval_holds_for_its_own_call_and_no_other(world: World) -> 
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
-    assert [q.text for q in (one, two)] == [
-        "May I call bash(command='echo one >> a', timeout=120)?",
-        "May I call bash(command='echo two >> a', timeout=120)?",
+    assert [q.call and q.call.arguments["command"] for q in (one, two)] == [
+        "echo one >> a",
+        "echo two >> a",
     ]
     assert world.published(goal) == {"a": "two\n"}
 
@@ -220,16 +225,18 @@ async def test_the_same_call_made_again_is_asked_about_again(world: World) -> No
     assert world.published(goal) == {"a": "once\n"}
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_long_argument_is_shown_in_part_and_measured(world: World) -> None:
-    world.script("ada", says(call("write_file", path="a.md", content="x" * 5000)))
+async def test_an_approval_carries_every_character_of_a_long_and_hostile_argument(
+    world: World,
+) -> None:
+    content = "x" * 300_000 + "<!-- \0 \x1b[2K \u202e \u200b ```\r\n -->"
+    world.script("ada", says(call("write_file", path="a.md", content=content)))
     founded = await world.found("W", permissions=(Rule(tool="write_file", action="ask"),))
     await world.settle()
 
     [question] = await world.questions(founded.team.id)
-    assert question.text == (
-        f"May I call write_file(path='a.md', content='{'x' * 1999}… (5,002 characters in all))?"
-    )
+    assert question.text == "May I call write_file?"
+    assert question.call is not None
+    assert question.call.arguments == {"path": "a.md", "content": content}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

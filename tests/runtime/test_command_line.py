@@ -269,7 +269,8 @@ async def test_a_person_may_be_asked_before_a_command_is_run(
         NodeStatus.WAITING,
         [],
     )
-    assert question.text == f"May I call bash(command={HANDS_IN!r})?"
+    assert question.call is not None
+    assert (question.call.name, question.call.arguments) == ("bash", {"command": HANDS_IN})
     await world.answer(question, decision=decision)
     await world.settle()
 

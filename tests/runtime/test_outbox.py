@@ -422,7 +422,7 @@ async def test_a_message_goes_out_as_an_e_mail(tmp_path: Path, database_url: str
     assert got["Subject"] == "[Rest] question: Ärger Bcc: c@example"
     assert got["Bcc"] is None
     assert got.get_content().replace("\r\n", "\n") == (
-        "coordinator says:\n\nÄrger\nBcc: c@example.org. Über alles.\n.\nEnde\n\n"
+        "coordinator asks:\n\nÄrger⟨U+000D⟩\nBcc: c@example.org. Über alles.\n.\nEnde\n\n"
         f'Answer with: agiraph answer {message.id} "TEXT"\n'
     )
 

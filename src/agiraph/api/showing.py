@@ -16,7 +16,7 @@ from agiraph.api.views import (
     TriggerView,
     TurnView,
 )
-from agiraph.domain.chat import Thread, Turn
+from agiraph.domain.chat import Thread, ToolCall, Turn
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.people import Team
@@ -147,7 +147,12 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         answered_at=message.answered_at,
         decision=message.decision,
         rating=message.rating,
+        call=None if message.call is None else call_view(message.call),
     )
+
+
+def call_view(call: ToolCall) -> CallView:
+    return CallView(id=call.id, name=call.name, arguments=call.arguments)
 
 
 def thread_view(thread: Thread) -> ThreadView:
@@ -170,7 +175,7 @@ def turn_view(turn: Turn) -> TurnView:
         text=turn.text,
         at=turn.at,
         ref=turn.ref,
-        calls=[CallView(id=c.id, name=c.name, arguments=c.arguments) for c in turn.calls],
+        calls=[call_view(call) for call in turn.calls],
         failed=bool(turn.extra.get("failed")),
         model=turn.model,
         input_tokens=turn.usage.input_tokens,

@@ -142,6 +142,12 @@ class AttachmentView(View):
     data: str = Field(description="Base64.")
 
 
+class CallView(View):
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
 class MessageView(View):
     id: str
     team_id: str
@@ -165,6 +171,9 @@ class MessageView(View):
     answered_at: datetime | None
     decision: Decision | None
     rating: Rating | None = Field(description="What the person thought of a briefing.")
+    call: CallView | None = Field(
+        description="For an approval: the tool call to decide on, complete. Show it as plain text."
+    )
 
 
 class ThreadView(View):
@@ -176,12 +185,6 @@ class ThreadView(View):
     parent_id: str | None
     created_at: datetime
     closed_at: datetime | None
-
-
-class CallView(View):
-    id: str
-    name: str
-    arguments: dict[str, Any]
 
 
 class TurnView(View):

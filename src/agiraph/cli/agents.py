@@ -20,7 +20,7 @@ async def agents(team: str, all_: bool, json_: bool) -> None:
         roster = await found.agents((await found.team(team)).id, all=all_)
     if json_:
         return click.echo(as_json(roster))
-    Console().print(tables.of_agents(roster))
+    Console(emoji=False).print(tables.of_agents(roster))
 
 
 @click.command()

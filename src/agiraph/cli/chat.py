@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from agiraph import place
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
-from agiraph.cli.inbox import decide, everything
+from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
+from agiraph.cli.questions import asked, decide
 from agiraph.cli.session import clean, command, connected, shown
 from agiraph.cli.talk import find_agent, find_reply
 from agiraph.client import Client, Lost, Resync, Words
@@ -199,7 +201,8 @@ class Chat:
             case "/board":
                 self._prompt.print(tables.of_board(await client.board(team)))
             case "/inbox":
-                self._prompt.print(tables.of_inbox(await everything(client)))
+                items = await everything(client)
+                self._prompt.above(lambda console: show(console, items))
             case "/agents":
                 self._prompt.print(tables.of_agents(await client.agents(team)))
             case "/cost":
@@ -293,9 +296,9 @@ class Chat:
         self._print_question(question)
 
     def _print_question(self, question: MessageView) -> None:
-        who = shown(question.sender_name)
-        lines = [f"[bold yellow]?[/] [bold]{who}[/]  {shown(question.text)}"]
-        lines += [f"    - {shown(option)}" for option in question.options]
+        sign = Text.from_markup(f"[bold yellow]?[/] [bold]{shown(question.sender_name)}[/]  ")
+        width = self._prompt.console.width
+        lines: list[str | Text] = [*asked(question, width, before=sign, indent="    ")]
         if question.kind == "approval":
             lines.append("    [dim]approve or deny, then a note if you like[/]")
         if self._prompt.is_terminal:

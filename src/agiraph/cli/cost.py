@@ -22,4 +22,4 @@ async def cost(team: str | None, json_: bool) -> None:
     if not costs:
         return click.echo("No teams yet.")
     for name, bill in costs:
-        Console(highlight=False).print(tables.of_cost(name, bill))
+        Console(highlight=False, emoji=False).print(tables.of_cost(name, bill))

@@ -341,7 +341,7 @@ def _as_value(visit: Visit) -> dict[str, Any]:
 
 
 def _show(visit: Visit) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     table = Table("setting", "value", "from", box=None)
     for name, setting in sorted(visit.settings.shown.items()):
         table.add_row(name, shown(redact(setting.value)) or "[dim]—[/]", setting.origin)

@@ -1,53 +1,23 @@
 """`agiraph inbox` and `agiraph answer`: what agents want of you, and what you say to it."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from agiraph.api.views import InboxItem
 from agiraph.cli import tables
+from agiraph.cli.questions import called, decide
 from agiraph.cli.session import as_json, command, is_missing, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.messages import Decision
 
 if TYPE_CHECKING:
     from agiraph.cli.local import Local
 
-DECISIONS: dict[str, Decision] = {
-    "approve": "approve", "yes": "approve", "y": "approve",
-    "deny": "deny", "no": "deny", "n": "deny",
-}  # fmt: skip
 PAGE = 500
-
-
-class Question(Protocol):
-    """What somebody wants to know of the person, wherever it was read."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def options(self) -> Sequence[str]: ...
-
-
-def decide(question: Question, text: str) -> tuple[str, Decision | None]:
-    """What a typed line means for this question: words, or a decision with a note."""
-    if question.kind != "approval":
-        if not text.strip():
-            raise Refused("An empty answer says nothing; write what you want them to know.")
-        return text, None
-    word, _, note = text.strip().partition(" ")
-    decision = DECISIONS.get(word.lower())
-    if decision is None:
-        raise Refused(f"{question.id} asks for approval: answer `approve` or `deny`, then a note.")
-    return note.strip(), decision
 
 
 async def everything(found: "Client | Local") -> list[InboxItem]:
@@ -78,7 +48,17 @@ async def inbox(only_open: bool, json_: bool) -> None:
         return click.echo(as_json(plain))
     if not items:
         return click.echo("Nothing here.")
-    Console().print(tables.of_inbox(items))
+    show(Console(emoji=False), items)
+
+
+def show(console: Console, items: list[InboxItem]) -> None:
+    """Print the inbox; below it, whole, each call that waits for approval."""
+    console.print(tables.of_inbox(items))
+    for message in (item.message for item in items if item.needs_answer):
+        if message.call is not None:
+            console.print(Text(f"\n{message.id} wants to call ", style="bold"), end="")
+            for line in called(message.call, console.width, indent=""):
+                console.print(line, soft_wrap=True, highlight=False)
 
 
 @click.command()

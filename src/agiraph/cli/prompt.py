@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Console
+from rich.text import Text
 
 SIGN = "> "
 HISTORY_LINES = 1000
@@ -105,11 +106,19 @@ class Prompt:
 
     def print(self, *things: Any) -> None:
         """Print whole lines, above what is being typed."""
+
+        def each(console: Console) -> None:
+            for thing in things:  # tables fit themselves
+                console.print(thing, soft_wrap=isinstance(thing, str | Text))
+
+        self.above(each)
+
+    def above(self, write: Callable[[Console], None]) -> None:
+        """Let something be printed above what is being typed."""
         self.end_words()
         if self._is_typing:
             self.console.file.write(_CLEAR_LINE)
-        for thing in things:
-            self.console.print(thing, soft_wrap=isinstance(thing, str))  # tables fit themselves
+        write(self.console)
         if self._is_typing:
             self.console.file.write(SIGN + _typed_so_far())
         self.console.file.flush()

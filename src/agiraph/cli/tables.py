@@ -1,11 +1,13 @@
 """Tables: teams, work, people, mail and money as a person in a terminal wants to see them."""
 
+from rich.markup import escape
 from rich.table import Column, Table
 from rich.tree import Tree
 
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
 from agiraph.domain.costs import Bill, Costs, Sum
+from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
 
 _STATUS = {
@@ -83,7 +85,8 @@ def of_inbox(items: list[InboxItem]) -> Table:
         lost = [d.channel for d in item.deliveries if d.status == "failed"]
         note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
         style = "bold" if item.state == "unread" else None
-        table.add_row(message.id, message.kind, state, shown(said) + note, style=style)
+        text = escape(visible(said)) if item.needs_answer else shown(said)
+        table.add_row(message.id, message.kind, state, text + note, style=style)
     return table
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 import click
 import orjson
 from rich.console import Console
+from rich.markup import escape
 
 from agiraph.api.views import TeamView
 from agiraph.cli.progress import Progress
@@ -13,6 +14,7 @@ from agiraph.cli.session import command, connected, shown
 from agiraph.client import Client, Frame, Lost, Resync, Words
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
+from agiraph.domain.visible import visible
 
 LATELY = 30
 """Events shown of what was before."""
@@ -87,8 +89,12 @@ def _tell(console: Console, event: Event) -> None:
         case "message.sent" if data["recipient"] == HUMAN and data["kind"] != "message":
             console.print(f"[magenta]✉[/] {data['kind']}: {shown(data['text'])}")
         case "question.asked":
-            console.print(f"[bold yellow]?[/] {shown(data['text'])}")
-            console.print(f'  [dim]agiraph answer {data["message_id"]} "TEXT"[/]')
+            console.print(f"[bold yellow]?[/] {escape(visible(data['text']))}")
+            is_approval = data["kind"] == "approval"
+            if is_approval:  # nobody should decide by the name of a tool alone
+                console.print("  [dim]agiraph inbox --open shows the whole call[/]")
+            answer = "approve|deny" if is_approval else '"TEXT"'
+            console.print(f"  [dim]agiraph answer {data['message_id']} {answer}[/]")
         case "question.answered":
             console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
         case "team.paused" | "team.resumed" | "team.stopped" | "team.completed" | "team.archived":

@@ -21,7 +21,7 @@ async def teams(json_: bool) -> None:
         return click.echo(as_json(listed))
     if not listed:
         return click.echo('No teams yet. Begin with: agiraph run "GOAL"')
-    Console().print(tables.of_teams(listed))
+    Console(emoji=False).print(tables.of_teams(listed))
 
 
 @click.command()
@@ -34,7 +34,7 @@ async def board(team: str, json_: bool) -> None:
         work = await found.board((await found.team(team)).id)
     if json_:
         return click.echo(as_json(work))
-    Console().print(tables.of_board(work))
+    Console(emoji=False).print(tables.of_board(work))
 
 
 @click.command()

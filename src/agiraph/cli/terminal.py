@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rich.console import Console
+from rich.text import Text
 
-from agiraph.cli.inbox import Question, decide
 from agiraph.cli.progress import Progress
+from agiraph.cli.questions import Question, asked, decide
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
@@ -71,9 +72,9 @@ async def ask(progress: Progress, question: Question, stopped: asyncio.Event) ->
         return None
     console = progress.console
     progress.pause()
-    console.print(f"\n[bold yellow]?[/] {shown(question.text)}")
-    for option in question.options:
-        console.print(f"    - {shown(option)}")
+    sign = Text.from_markup("\n[bold yellow]?[/] ")
+    for line in asked(question, console.width, before=sign):
+        console.print(line, soft_wrap=True)
     while True:
         console.print("  your answer: ", end="")
         if (line := await typed_line(stopped)) is None:
@@ -115,5 +116,7 @@ def tell_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> i
 
 def tell_questions(console: Console, questions: Sequence[Question]) -> None:
     for question in questions:
-        console.print(f"It asks: {shown(question.text)}")
+        lines = asked(question, console.width, before=Text("It asks: "))
+        for line in lines if question.call is not None else lines[:1]:
+            console.print(line, soft_wrap=True)
         console.print(f'Answer with: agiraph answer {question.id} "TEXT"')

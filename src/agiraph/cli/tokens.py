@@ -44,7 +44,7 @@ async def _list(json_: bool) -> None:
         until = f"{token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "taken back"
         since = f"{token.created_at:%Y-%m-%d %H:%M}"
         table.add_row(token.id, token.kind, shown(token.name), token.scope, since, until)
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 @tokens.command("new")

@@ -20,4 +20,4 @@ async def triggers(team: str, json_: bool) -> None:
         return click.echo(as_json(listed))
     if not listed:
         return click.echo("No triggers.")
-    Console().print(tables.of_triggers(listed))
+    Console(emoji=False).print(tables.of_triggers(listed))

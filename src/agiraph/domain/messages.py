@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from agiraph.domain.chat import Attachment
+from agiraph.domain.chat import Attachment, ToolCall
 from agiraph.domain.ids import MessageId, NodeId, TeamId
 from agiraph.domain.nouns import noun
 
@@ -68,3 +68,5 @@ class Message:
     """Where its words came from, if nobody on the team vouches for them."""
     rating: Rating | None = None
     """What the person thought of a briefing."""
+    call: ToolCall | None = None
+    """For an approval: the call as data. `text` does not repeat its arguments."""

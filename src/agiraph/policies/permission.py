@@ -13,9 +13,6 @@ from agiraph.services import approvals, mail
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
 
-SHOWN = 2000
-"""How much of an argument a person is shown when asked for approval."""
-
 NOT_IN_A_REPLY = (
     "Not in a reply: this conversation holds words that nobody vouches for, so the human has to "
     "agree to this call. Start it as work; there they are asked."
@@ -72,15 +69,14 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     if asked is None and taint.was_said(tx, ctx, call):
         return Done("approved")
     if asked is None:
-        told = {name: v for name, v in call.arguments.items() if v is not None and v is not False}
-        given = ", ".join(f"{name}={_shown(value)}" for name, value in told.items())
         asked = mail.ask(
             tx,
             ctx.lease,
-            text=f"May I call {call.name}({given})?{_why(ctx, call)}",
+            text=f"May I call {call.name}?{_why(ctx, call)}",
             kind="approval",
             options=("approve", "deny"),
             ref=approvals.ref(ctx.node.id, call),
+            call=call,
         )
     if asked.decision == "approve":
         return Done("approved")
@@ -118,10 +114,3 @@ def _exceeds(rule: Rule, call: ToolCall, command: str) -> bool:
         and rule.pattern != "*"
         and _CHAINED.search(command) is not None
     )
-
-
-def _shown(value: object) -> str:
-    said = repr(value)
-    if len(said) <= SHOWN:
-        return said
-    return f"{said[:SHOWN]}… ({len(said):,} characters in all)"

@@ -88,7 +88,9 @@ def _around(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
 def _line(message: Message, name: str) -> str:
     who = "Human" if message.sender == HUMAN else name
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
-    text = message.text if len(message.text) <= LONGEST else message.text[:LONGEST] + "…"
+    asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
+    text = message.text + asks_for
+    text = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agiraph.domain.chat import Attachment, Lease
+from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
@@ -44,6 +44,7 @@ def send(
     reply_id: NodeId | None = None,
     attachments: tuple[Attachment, ...] = (),
     refusable: bool = True,
+    call: ToolCall | None = None,
 ) -> Message:
     """Store a message; its recipient hears it at the next yield point, or is given it as work.
 
@@ -92,6 +93,7 @@ def send(
         reply_id=reply_id,
         attachments=attachments,
         tainted_by=taint.of_words(tx, sender, node_id),
+        call=call,
     )
     MESSAGES.insert(tx, message)
     deliveries.queue(tx, message)
@@ -195,6 +197,7 @@ def ask(
     options: Sequence[str] = (),
     ref: str | None = None,
     refusable: bool = True,
+    call: ToolCall | None = None,
 ) -> Message:
     """Put a question before the person; its answer comes back by the question's id.
 
@@ -215,6 +218,7 @@ def ask(
         node_id=lease.node_id,
         ref=ref,
         refusable=refusable,
+        call=call,
     )
 
 

@@ -2411,6 +2411,8 @@ export interface components {
              * @description What the person thought of a briefing.
              */
             rating: ("up" | "down") | null;
+            /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
+            call: components["schemas"]["CallView"] | null;
         };
         /**
          * ModelFailedEvent

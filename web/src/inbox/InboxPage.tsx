@@ -9,6 +9,7 @@ import { inboxQuery, keys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capital, fullTime, when } from "@/lib/format";
+import { visible } from "@/lib/visible";
 import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, Trouble } from "@/ui";
 import { RailButton } from "@/shell/Home";
 import { needsYou } from "@/shell/needs";
@@ -39,9 +40,9 @@ const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
 /** What every team's first piece of work is called; its result has a better name in its own words. */
 const ANY_GOAL = "Get to work on the goal";
 /** Without the marks of its format; but what is to be answered stands there to the letter. */
-const preview = (item: InboxItem): string => (item.needs_answer ? bodyOf(item) : bodyOf(item).replace(/[#*`>|_]/g, ""));
+const preview = (item: InboxItem): string => (item.needs_answer ? visible(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
-const titleOf = ({ message }: InboxItem): string => (message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
+const titleOf = ({ message }: InboxItem): string => visible(message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
 /** The words without a heading that only says the title again. */
 const bodyOf = (item: InboxItem): string => item.message.text.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
 

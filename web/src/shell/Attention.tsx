@@ -7,9 +7,10 @@ import { toast } from "sonner";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { capital } from "@/lib/format";
+import { visible } from "@/lib/visible";
 import { needsYou } from "@/shell/needs";
 import { useShell } from "@/shell/state";
-import { AnswerForm } from "@/thread/QuestionCard";
+import { AnswerForm, Asked } from "@/thread/QuestionCard";
 
 const DRAWN_MS = 500;
 const LOUD = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
@@ -76,7 +77,9 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
           <X className="size-4" />
         </button>
       </div>
-      <p className="line-clamp-4 text-sm whitespace-pre-wrap text-ink-2">{message.text}</p>
+      <div tabIndex={0} role="group" aria-label="What is asked" className="scroll max-h-[45vh] text-sm">
+        <Asked text={message.text} kind={kind} message={message} />
+      </div>
       <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
     </div>
   );
@@ -85,7 +88,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
 function tell(item: InboxItem, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
-  const note = new Notification(`${capital(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: (message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  const note = new Notification(`${capital(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: visible(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
   note.onclick = () => {
     window.focus();
     note.close();

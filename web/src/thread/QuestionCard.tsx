@@ -7,7 +7,7 @@ import { cx } from "@/lib/cx";
 import { fullTime, timeOf } from "@/lib/format";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/thread/answer";
-import { Markdown } from "@/thread/Markdown";
+import { CallShown, Literal, Words } from "@/thread/Literal";
 
 interface Props {
   id: string;
@@ -40,9 +40,24 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
           {timeOf(at)}
         </time>
       </div>
-      <Markdown text={text} />
-      <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
+      <Asked {...{ text, kind, message }} />
+      {/* Nothing is decided before all of it is shown. */}
+      {kind === "approval" && message === null ? (
+        <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
+      ) : (
+        <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
+      )}
     </div>
+  );
+}
+
+/** What is asked, to the letter; of an approval the whole call. */
+export function Asked({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
+  return (
+    <>
+      <Words text={text} />
+      {kind === "approval" && message?.call && <CallShown call={message.call} />}
+    </>
   );
 }
 
@@ -64,8 +79,11 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
       {kind === "question" && options.length > 0 && (
         <div className="mb-2 flex flex-wrap gap-2">
           {options.map((option, index) => (
-            <Button key={option} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 py-1 text-left whitespace-normal">
-              {option} {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
+            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 max-w-full py-1 text-left [overflow-wrap:anywhere] whitespace-pre-wrap">
+              <span dir="ltr" data-choice={index + 1}>
+                <Literal text={option} pictures />
+              </span>{" "}
+              {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
             </Button>
           ))}
         </div>
@@ -116,7 +134,7 @@ function Settled({ text, asker, kind, message, answered }: Pick<Props, "text" | 
       <p className="mb-1 text-sm font-medium text-ink-2">
         {asker} {kind === "approval" ? "wanted your approval" : "asked"}
       </p>
-      <Markdown text={text} />
+      <Asked {...{ text, kind, message }} />
       <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
         <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />
         <span>

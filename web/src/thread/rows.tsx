@@ -13,6 +13,7 @@ import { duration, fullTime, plural, timeOf } from "@/lib/format";
 import { Avatar, Button } from "@/ui";
 import { useComposer } from "@/thread/compose";
 import type { Item } from "@/thread/items";
+import { Literal } from "@/thread/Literal";
 import { Markdown } from "@/thread/Markdown";
 import { QuestionCard } from "@/thread/QuestionCard";
 import { screenHref } from "@/views";
@@ -333,9 +334,9 @@ function ToolCall({ call, nodeId }: { call: Call; nodeId: string }) {
       </button>
       {open && (
         <div className="mb-2 grid gap-2 pl-1 text-xs">
-          <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap">{JSON.stringify(call.arguments, null, 2)}</pre>
+          <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
           {!isRunning && (
-            <pre tabIndex={0} aria-label="Answer" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}>{call.text || "(no words)"}</pre>
+            <pre tabIndex={0} aria-label="Answer" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no words)"} /></pre>
           )}
           {whole && (
             <Link to={whole as "/"} className="w-fit text-ink-2 underline">

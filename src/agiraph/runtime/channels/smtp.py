@@ -11,6 +11,7 @@ from typing import Literal
 
 from agiraph.domain.deliveries import Parcel
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
+from agiraph.domain.visible import call_lines, visible
 from agiraph.runtime.channels import Undelivered
 
 SECONDS = 20.0
@@ -70,8 +71,12 @@ class Smtp:
         mail["Message-ID"] = f"<{hashlib.sha256(parcel.key.encode()).hexdigest()[:40]}@agiraph>"
         mail["Idempotency-Key"] = parcel.key
         mail["Auto-Submitted"] = "auto-generated"
-        parts = [f"{parcel.sender} says:", message.text]
-        parts += [f"- {option}" for option in message.options]
+        parts = [f"{visible(parcel.sender)} says:", message.text]
+        if message.kind in NEEDS_ANSWER:
+            parts = [f"{visible(parcel.sender)} asks:", visible(message.text)]
+        if message.call is not None:
+            parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
+        parts += [f"- {visible(option)}" for option in message.options]
         if message.kind in NEEDS_ANSWER:
             parts.append(f'Answer with: agiraph answer {message.id} "TEXT"')
         mail.set_content("\n\n".join(parts))

@@ -26,7 +26,9 @@ class Terminal:
         message = parcel.message
         head = f"[{message.kind}] {parcel.team}, {parcel.sender}"
         said = message.title or message.text
-        self.write(f"{_plain(head)}: {_plain(said)} ({message.id})")
+        # Not a part of a call: whoever decides reads all of it.
+        more = " Read the call with: agiraph inbox --open" if message.call is not None else ""
+        self.write(f"{_plain(head)}: {_plain(said)}{more} ({message.id})")
 
 
 def _plain(text: str) -> str:

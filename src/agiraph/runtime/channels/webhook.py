@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -69,7 +70,7 @@ class Webhook:
 def as_json(parcel: Parcel) -> bytes:
     """What is sent: the same bytes every time, so that a repetition is one to the byte."""
     message = parcel.message
-    said = {
+    said: dict[str, Any] = {
         "key": parcel.key,
         "id": message.id,
         "kind": message.kind,
@@ -81,6 +82,8 @@ def as_json(parcel: Parcel) -> bytes:
         "node_id": message.node_id,
         "created_at": message.created_at.isoformat(),
     }
+    if message.call is not None:
+        said["call"] = {"name": message.call.name, "arguments": message.call.arguments}
     return orjson.dumps(said)
 
 

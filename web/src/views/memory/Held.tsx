@@ -4,6 +4,7 @@ import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
 import { capital, fullTime, when } from "@/lib/format";
 import { Button, Chip, EmptyState, Loading, Trouble } from "@/ui";
+import { Words } from "@/thread/Literal";
 import { refresh, Source } from "@/views/memory/parts";
 import { tell, tellTrouble } from "@/views/parts/toast";
 
@@ -50,7 +51,7 @@ function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent 
   });
   return (
     <li className="py-3.5">
-      <p className="text-sm break-words whitespace-pre-wrap">{item.text}</p>
+      <Words text={item.text} className="text-sm" />
       <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
         <Chip tone="wait">{capital(item.kind)}</Chip>
         {agent && <span>{capital(agent.name)}</span>}

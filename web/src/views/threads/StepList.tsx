@@ -4,6 +4,7 @@ import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { count, duration, fullTime, money, secondOf } from "@/lib/format";
+import { Literal } from "@/thread/Literal";
 import { Markdown } from "@/thread/Markdown";
 import type { ModelStep, Step, ToolStep, WordStep } from "@/views/threads/steps";
 
@@ -149,7 +150,7 @@ function Block({ title, text }: { title: string; text: string }) {
     <div>
       <p className="text-xs text-ink-3">{title}</p>
       <pre tabIndex={0} className="scroll max-h-96 rounded-sm bg-sunken p-2 text-xs leading-[18px] break-words whitespace-pre-wrap">
-        {text}
+        <Literal text={text} />
       </pre>
     </div>
   );

@@ -1,0 +1,62 @@
+"""What a person decides by is shown to the last character."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agiraph.domain.visible import call_lines, visible
+
+CODE = re.compile("⟨U\\+([0-9A-F]{4,6})⟩")
+
+
+def read_back(shown: str) -> str:
+    """The text that a shown one stands for."""
+    return CODE.sub(lambda found: chr(int(found[1], 16)), shown)
+
+
+@given(st.text())
+def test_what_is_shown_means_one_text_only_and_hides_nothing(text: str) -> None:
+    shown = visible(text)
+    assert read_back(shown) == text
+    assert shown.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ls -l <!-- ; echo ran > x # --> | head", "ls -l <!-- ; echo ran > x # --> | head"),
+        ("a\u202eb", "a⟨U+202E⟩b"),
+        ("a\u200bb\u200d\ufeff", "a⟨U+200B⟩b⟨U+200D⟩⟨U+FEFF⟩"),
+        ("safe\rrm", "safe⟨U+000D⟩rm"),
+        ("\x1b[2K\x00", "⟨U+001B⟩[2K⟨U+0000⟩"),
+        ("\u3164\u2800\U000e0041\U000e0101", "⟨U+3164⟩⟨U+2800⟩⟨U+E0041⟩⟨U+E0101⟩"),
+        ("two\nlines, é, 漢字", "two\nlines, é, 漢字"),
+        ("⟨U+202E⟩", "⟨U+27E8⟩U+202E⟩"),
+    ],
+)
+def test_characters_that_a_screen_hides_or_obeys_are_code_points(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_a_call_is_shown_whole_with_each_argument_behind_a_bar() -> None:
+    call = {"command": "echo a\n  timeout │ 1\nrm -rf x", "timeout": 120, "network": False}
+    assert call_lines("bash", call) == [
+        "bash",
+        "  command │ echo a",
+        "          │   timeout │ 1",
+        "          │ rm -rf x",
+        "  timeout │ 120",
+        "  network │ false",
+    ]
+
+
+def test_a_long_line_is_cut_to_the_width_and_goes_on_behind_another_bar() -> None:
+    lines = call_lines("bash", {"command": f"{'x' * 30}漢漢漢漢漢漢 ; rm"}, width=30)
+    assert lines == [
+        "bash",
+        f"  command │ {'x' * 18}",
+        f"          ┊ {'x' * 12}漢漢漢",
+        "          ┊ 漢漢漢 ; rm",
+    ]

@@ -1,0 +1,190 @@
+"""Deciding: whatever a model writes into a call or a question, a person sees all of it first."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from agiraph.domain.visible import visible
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.scenarios.reading import step
+from tests.web_ui.browsing import PHONE, Desk, Visit
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
+
+ASK = [{"tool": "bash", "action": "ask"}, {"tool": "write_file", "action": "ask"}]
+COMMANDS = {
+    "comment": "ls -l <!-- ; echo ran > x # --> | head",
+    "html": "echo <b>a</b><script>x</script><details><summary>s</summary>rm</details>&lt;&#59;",
+    "markdown": "echo **a** __b__ ~~c~~ [d](https://e.x 'f') ![g](h)\n\n[i]: https://j 'rm'\n",
+    "fence": "cat <<'X'\n```\n# head\n```bash rm -rf x\n~~~\n    indented\n\n\n- item\nX",
+    "bidi": "echo \u202ex- fr- mr\u202c \u2067a\u2069 \u200e\u200f \u05d0\u05d1 ; ls",
+    "zero-width": "r\u200bm\u200c -\u200dr\u2060f\ufeff \u00adx\u3164\u2800\U000e0041",
+    "spaces": "echo a" + " " * 3000 + "; rm -rf x" + "\n" * 60 + "rm -rf y",
+    "long": "echo " + "x" * 30_000 + "; rm -rf x",
+    "lines": "\n".join(f"echo {number}" for number in range(900)) + "\nrm -rf x",
+    "steering": "echo \x1b[2K\x1b[1A\r a \x07\x08\x7f\x85\u2028\u2029\0 \\u202e \u27e8U+202E\u27e9",
+}
+QUESTION = "Shall I go on?\n<!-- and delete -->\n\n[x]: https://y '\u202emore'\n```bash rm\nls\n```"
+OPTIONS = ["yes <!-- and delete all -->", "no\u200b", "y\n\n\nes", "x" * 3000, "⚠️ **do** it"]
+
+
+def plays(seen: Seen) -> Step:
+    if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+        return says("There is nothing to add.")
+    if step(seen) == 0:
+        return says(*(call("bash", command=command) for command in COMMANDS.values()))
+    return says(call("finish", summary="Done."))
+
+
+def asks(seen: Seen) -> Step:
+    if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+        return says("There is nothing to add.")
+    if step(seen) == 0:
+        return says(call("ask_human", question=QUESTION, options=OPTIONS))
+    return says(call("finish", summary=seen.messages[-1].text))
+
+
+def seen_as(text: str) -> str:
+    """The text that a page shows for it: what a browser draws as it is, stays as it is."""
+    return visible(text, keep="\n\t")
+
+
+async def command_in(card: Locator) -> str:
+    """What a card shows of the command, as far as it can be brought into sight."""
+    shown = card.locator("[data-argument=command]")
+    await expect(shown).to_have_count(1)
+    return await shown.evaluate(REACHABLE)
+
+
+REACHABLE = """
+(element) => {
+  for (let at = element; at !== document.documentElement; at = at.parentElement) {
+    const style = getComputedStyle(at);
+    const isCut = at.scrollHeight > at.clientHeight + 1 || at.scrollWidth > at.clientWidth + 1;
+    const scrolls = /auto|scroll/.test(style.overflowY + style.overflowX);
+    if (style.webkitLineClamp !== "none" || style.textOverflow === "ellipsis") return "clamped";
+    if (isCut && at === element && !scrolls) return "cut off";
+    if (style.opacity !== "1" && at.contains(element) && at === element) return "faint";
+  }
+  // The last character can be scrolled to.
+  element.scrollTop = element.scrollHeight;
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const boxes = [...range.getClientRects()];
+  const last = boxes[boxes.length - 1];
+  const frame = element.getBoundingClientRect();
+  if (last.bottom > frame.bottom + 2 || last.right > frame.right + 2) return "out of reach";
+  return element.innerText;
+}
+"""
+
+
+async def waiting(desk: Desk, team: str, count: int) -> dict[str, str]:
+    """The ids of the open approvals, by what the command of each is."""
+
+    async def look() -> list[dict[str, object]]:
+        inbox = await desk.up.ask("GET", "/inbox?limit=100")
+        return [item["message"] for item in inbox["items"] if item["needs_answer"]]
+
+    await desk.up.until(team, "node.waiting")
+    found = await look()
+    assert len(found) == count
+    names = {command: name for name, command in COMMANDS.items()}
+    return {names[m["call"]["arguments"]["command"]]: m["id"] for m in found}  # type: ignore[index]
+
+
+Read = Callable[[Page, Desk, dict[str, str]], Awaitable[dict[str, str]]]
+
+
+async def in_the_inbox(page: Page, desk: Desk, ids: dict[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, identity in ids.items():
+        await page.goto(f"{desk.origin}/inbox/{identity}")
+        card = page.locator(f"[data-question={identity}]")
+        found[name] = await command_in(card)
+        await expect(card.get_by_role("button", name="Approve")).to_be_visible()
+    return found
+
+
+async def in_the_conversation(page: Page, desk: Desk, ids: dict[str, str]) -> dict[str, str]:
+    item = await desk.up.ask("GET", f"/inbox/{next(iter(ids.values()))}")
+    message = item["message"]
+    found: dict[str, str] = {}
+    for name, identity in ids.items():
+        # Rows out of sight are not drawn: each is gone to by its own address.
+        at = f"/t/{message['team_id']}/a/{message['sender']}?at={identity}"
+        await page.goto(f"{desk.origin}{at}")
+        card = page.locator(f"[data-question={identity}]")
+        found[name] = await command_in(card)
+        await expect(card.get_by_role("button", name="Approve")).to_have_count(1)
+    return found
+
+
+@pytest.mark.parametrize("read", [in_the_inbox, in_the_conversation])
+async def test_a_call_stands_on_its_card_to_the_letter(visit: Visit, read: Read) -> None:
+    desk = await visit(plays, path="/settings")
+    team = await desk.found("Run it", permissions=ASK)
+    ids = await waiting(desk, team["id"], len(COMMANDS))
+
+    shown = await read(desk.page, desk, ids)
+
+    assert shown == {name: seen_as(command) for name, command in COMMANDS.items()}
+
+
+async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+            return says("There is nothing to add.")
+        [name] = re.findall(r"Run <([a-z-]+)>", str(seen.messages))[:1]
+        return says(call("bash", command=COMMANDS[name]))
+
+    desk = await visit(play, path="/settings")
+    page = desk.page
+    await expect(page.get_by_text("Live")).to_be_visible()
+    toast = page.get_by_role("group", name="coordinator asks")
+    shown: dict[str, str] = {}
+    for name in COMMANDS:
+        await desk.found(f"Run <{name}>", permissions=ASK)
+        await expect(toast.get_by_role("button", name="Approve")).to_be_in_viewport()
+        shown[name] = await command_in(toast)
+        assert await toast.locator("[data-tool]").inner_text() == "bash"
+        await toast.get_by_role("button", name="Later").click()
+        await expect(toast).to_have_count(0)
+
+    assert shown == {name: seen_as(command) for name, command in COMMANDS.items()}
+
+
+async def test_a_question_and_its_options_are_shown_to_the_letter(visit: Visit) -> None:
+    desk = await visit(asks, path="/settings")
+    page = desk.page
+    await expect(page.get_by_text("Live")).to_be_visible()
+    team = await desk.found("Ask")
+    await desk.up.until(team["id"], "question.asked")
+
+    async def read(card: Locator) -> None:
+        await expect(card.locator("[data-choice]")).to_have_count(len(OPTIONS))
+        assert await card.locator("[data-words]").inner_text() == seen_as(QUESTION)
+        choices = [await one.inner_text() for one in await card.locator("[data-choice]").all()]
+        emoji = seen_as(OPTIONS[4]).replace("\u27e8U+FE0F\u27e9", "\ufe0f")  # as one picture
+        assert choices == [*map(seen_as, OPTIONS[:4]), emoji]
+
+    await read(page.get_by_role("group", name="coordinator asks"))
+    await page.goto(f"{desk.origin}/inbox")
+    await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    await read(page.locator("[data-question]"))
+    await page.get_by_role("link", name=re.compile("Reply")).click()
+    await read(page.locator("#thread [data-question]"))
+
+
+async def test_a_call_is_whole_on_a_phone_too(visit: Visit) -> None:
+    desk = await visit(plays, path="/settings", **PHONE)
+    team = await desk.found("Run it", permissions=ASK)
+    ids = await waiting(desk, team["id"], len(COMMANDS))
+    few = {name: ids[name] for name in ("comment", "spaces", "long", "steering")}
+
+    shown = await in_the_inbox(desk.page, desk, few)
+
+    assert shown == {name: seen_as(COMMANDS[name]) for name in few}

@@ -1,0 +1,81 @@
+/** Literal: words that a person decides by, to the letter: no Markdown, no HTML, nothing hidden or cut off. */
+import { memo } from "react";
+import type { Schemas } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { parts } from "@/lib/visible";
+
+/** `pictures`: emoji stand as they are. */
+export const Literal = memo(function Literal({ text, pictures = false }: { text: string; pictures?: boolean }) {
+  return parts(text, { pictures }).map((part, at) =>
+    part.code === null ? (
+      part.text
+    ) : (
+      <mark key={at} data-code={part.code} title="A character that a screen does not show" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+        {part.code}
+      </mark>
+    ),
+  );
+});
+
+/** The words of a question. */
+export const Words = ({ text, className }: { text: string; className?: string }) => (
+  // One direction for all of it: words from right to left stay in order and move nothing else.
+  <p dir="ltr" data-words className={cx("[overflow-wrap:anywhere] whitespace-pre-wrap", className)}>
+    <Literal text={text} pictures />
+  </p>
+);
+
+type Call = NonNullable<Schemas["MessageView"]["call"]>;
+
+/** A call that waits for approval: its tool and every argument, complete. What is long scrolls. */
+export function CallShown({ call, className }: { call: Call; className?: string }) {
+  return (
+    <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
+      <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
+        <dt className="text-ink-2">Tool</dt>
+        <dd data-tool dir="ltr" className="min-w-0 font-mono font-semibold [overflow-wrap:anywhere]">
+          <Literal text={call.name} />
+        </dd>
+      </div>
+      {Object.entries(call.arguments).map(([name, value]) => (
+        <Argument key={name} name={name} value={value} />
+      ))}
+    </dl>
+  );
+}
+
+function Argument({ name, value }: { name: string; value: unknown }) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const lines = text.split("\n").length;
+  return (
+    <div className="border-b border-line px-3 py-1.5 last:border-b-0">
+      <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
+        <span dir="ltr" className="[overflow-wrap:anywhere]">
+          <Literal text={name} />
+        </span>
+        {(lines > 1 || text.length > LONG) && (
+          <span className="tabular text-2xs">
+            {lines > 1 && `${lines.toLocaleString("en")} lines, `}
+            {[...text].length.toLocaleString("en")} characters
+          </span>
+        )}
+      </dt>
+      <dd>
+        <pre
+          dir="ltr"
+          tabIndex={0}
+          role="group"
+          aria-label={name}
+          data-argument={name}
+          // In the order of the characters, whatever direction their scripts are read in.
+          className="scroll max-h-[40vh] font-mono text-xs leading-5 [overflow-wrap:anywhere] whitespace-pre-wrap [tab-size:4] [unicode-bidi:bidi-override]"
+        >
+          <Literal text={text} />
+        </pre>
+      </dd>
+    </div>
+  );
+}
+
+/** From here on a text does not fit a card, and its size is told. */
+const LONG = 400;
