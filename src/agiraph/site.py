@@ -143,7 +143,13 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 failing=runtime.rounds.failing,
             )
             app = build(api, alone=not _is_shared(settings))
-            server = Server(app, sock, certificate=address.certificate, key=address.key)
+            server = Server(
+                app,
+                sock,
+                certificate=address.certificate,
+                key=address.key,
+                limits=address.limits,
+            )
             async with _told(settings, runtime, hub, heard):
                 if works:
                     await runtime.start()

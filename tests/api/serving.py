@@ -11,6 +11,7 @@ import aiohttp
 from websockets.asyncio.client import ClientConnection, connect
 
 from agiraph.api.app import build
+from agiraph.api.connections import Connections, Limits
 from agiraph.api.deps import Api, Pace
 from agiraph.api.gate import Door
 from agiraph.api.live import Draft, Hub
@@ -29,6 +30,7 @@ class Served:
     api: Api
     port: int
     http: aiohttp.ClientSession
+    connections: Connections
 
     @property
     def origin(self) -> str:
@@ -76,7 +78,9 @@ def telling(hub: Hub) -> Callable[[RunContext, str], None]:
 
 
 @contextlib.asynccontextmanager
-async def serving(path: Path, *, pace: Pace | None = None, **more: Any) -> AsyncGenerator[Served]:
+async def serving(
+    path: Path, *, pace: Pace | None = None, limits: Limits | None = None, **more: Any
+) -> AsyncGenerator[Served]:
     """A world in this folder, served on a free port of the loopback interface."""
     hub = Hub()
     async with World(path, on_delta=telling(hub), **more) as world:
@@ -94,10 +98,16 @@ async def serving(path: Path, *, pace: Pace | None = None, **more: Any) -> Async
             model="scripted/ada",
             check_model=world.runtime.models.resolve,
         )
-        server = Server(build(api), sock)
+        server = Server(build(api), sock, limits=limits)
         await server.start()
         async with aiohttp.ClientSession() as http:
             try:
-                yield Served(world=world, api=api, port=port, http=http)
+                yield Served(
+                    world=world,
+                    api=api,
+                    port=port,
+                    http=http,
+                    connections=server.connections,
+                )
             finally:
                 await server.stop()

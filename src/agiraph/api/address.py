@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agiraph.api.connections import Limits
 from agiraph.domain.errors import Misconfigured
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -21,6 +22,8 @@ class _Entry(TypedDict):
     certificate: NotRequired[Text]
     key: NotRequired[Text]
     proxy: NotRequired[Text]
+    connections: NotRequired[Annotated[int, Field(ge=16)]]
+    connections_per_address: NotRequired[Annotated[int, Field(ge=0)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class Address:
     key: Path | None = None
     proxy: str = ""
     """The https address under which a proxy of yours makes this server reachable."""
+    limits: Limits = Limits()
+    """How many connections clients may have."""
 
     @property
     def is_local(self) -> bool:
@@ -103,4 +108,8 @@ def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
         certificate=files.get("certificate"),
         key=files.get("key"),
         proxy=proxy,
+        limits=Limits(
+            connections=entry.get("connections", Limits().connections),
+            per_address=entry.get("connections_per_address", Limits().per_address),
+        ),
     )

@@ -5,7 +5,7 @@ nobody waits for it meanwhile. Words of a reply as they come are told live and n
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,12 @@ from agiraph.store.tx import Aftermath
 
 MOST_FRAMES = 1000
 MOST_BYTES = 4 * 2**20
+MOST_BYTES_IN_ALL = 64 * 2**20
+"""Bytes that wait for all clients together. Beyond that, whoever is furthest behind is closed."""
+MOST_SOCKETS = 1000
+MOST_SOCKETS_PER_CALLER = 250
+PAGES_IN_MEMORY = 64
+"""Pages of history that are being sent at a time; further clients wait for their turn."""
 _ENDS_A_DRAFT = frozenset({"turn.added", "node.completed", "node.failed", "node.cancelled"})
 
 
@@ -41,6 +47,24 @@ class Draft:
 
 
 @dataclass(slots=True, eq=False)
+class Load:
+    """Bytes that wait for clients. An event that several wait for is in memory once."""
+
+    bytes: int = 0
+
+    def add(self, frame: dict[str, Any]) -> None:
+        holders = frame.get("holders", 0)
+        if frame["op"] == "event":
+            frame["holders"] = holders + 1
+        self.bytes += _weight(frame) if holders == 0 else 0
+
+    def remove(self, frame: dict[str, Any]) -> None:
+        if frame["op"] == "event":
+            frame["holders"] -= 1
+        self.bytes -= _weight(frame) if frame.get("holders", 0) == 0 else 0
+
+
+@dataclass(slots=True, eq=False)
 class Watcher:
     """One client: what it has not been sent yet, up to a limit."""
 
@@ -53,6 +77,8 @@ class Watcher:
     is_over: bool = False
     """The server stops; nothing more will come."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    load: Load = field(default_factory=Load)
+    """What waits for all clients; it is the hub's."""
 
     def wants(self, team_id: TeamId) -> bool:
         return self.teams is None or team_id in self.teams
@@ -64,13 +90,25 @@ class Watcher:
         if frame["op"] == last.get("op") == "delta" and frame["thread_id"] == last["thread_id"]:
             last["text"] += frame["text"]  # words nobody has seen yet go in one frame
             self.size += len(frame["text"])
+            self.load.bytes += len(frame["text"])
         else:
             self.frames.append(frame)
             self.size += _weight(frame)
+            self.load.add(frame)
         if len(self.frames) > MOST_FRAMES or self.size > MOST_BYTES:
-            self.is_lost = True
-            self.frames.clear()
+            self.lose()
         self.ready.set()
+
+    def lose(self) -> None:
+        """Give it up; it comes again with the last number it got."""
+        self.is_lost = True
+        self.clear()
+        self.ready.set()
+
+    def clear(self) -> None:
+        while self.frames:
+            self.load.remove(self.frames.popleft())
+        self.size = 0
 
     async def take(self) -> dict[str, Any] | None:
         """The next frame; None when it has fallen behind, or there is no next one."""
@@ -80,6 +118,7 @@ class Watcher:
         if self.is_lost or not self.frames:
             return None
         frame = self.frames.popleft()
+        self.load.remove(frame)
         self.size = 0 if not self.frames else self.size - _weight(frame)
         return frame
 
@@ -99,6 +138,32 @@ class Hub:
         """Watchers that were closed for falling behind, since the start."""
         self.told = 0
         self.is_over = False
+        self.load = Load()
+        self.callers: Counter[str] = Counter()
+        """Open WebSockets, by who opened them."""
+        self.pages = asyncio.Semaphore(PAGES_IN_MEMORY)
+        """Held while a page of history is in memory."""
+
+    def enter(self, caller: str) -> bool:
+        """Whether there is a place for one more WebSocket of this caller; it is taken then."""
+        mine, all_ = self.callers[caller], self.callers.total()
+        if mine >= MOST_SOCKETS_PER_CALLER or all_ >= MOST_SOCKETS:
+            return False
+        self.callers[caller] += 1
+        return True
+
+    def exit(self, caller: str) -> None:
+        self.callers[caller] -= 1
+        if not self.callers[caller]:
+            del self.callers[caller]
+
+    def _relieve(self) -> None:
+        """Give up those who are furthest behind until what waits fits into memory."""
+        while self.load.bytes > MOST_BYTES_IN_ALL:
+            furthest = max(self.watchers, key=lambda watcher: watcher.size)
+            if not furthest.frames:
+                return
+            furthest.lose()
 
     def notice(self, aftermath: Aftermath) -> None:
         """What a committed transaction brought about; for `store.subscribe`."""
@@ -116,6 +181,7 @@ class Hub:
             if watcher.wants(event.team_id):
                 watcher.put(frame)
         self.told += 1
+        self._relieve()
 
     def said(self, draft: Draft, words: str) -> None:
         """A few more words of a reply."""
@@ -125,6 +191,7 @@ class Hub:
         for watcher in self.watchers:
             if watcher.wants(draft.team_id):
                 watcher.put({"op": "delta", **known.about(), "offset": offset, "text": words})
+        self._relieve()
 
     def overheard(self, draft: Draft, words: str, offset: int) -> None:
         """Words from another process. Where some before them were lost, the rest is not shown."""
@@ -144,6 +211,7 @@ class Hub:
 
     def join(self, watcher: Watcher) -> None:
         watcher.is_over = self.is_over
+        watcher.load = self.load
         self.watchers.add(watcher)
 
     def close(self) -> None:
@@ -155,6 +223,7 @@ class Hub:
 
     def leave(self, watcher: Watcher) -> None:
         self.watchers.discard(watcher)
+        watcher.clear()
         self.lost += watcher.is_lost
 
 

@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from agiraph.api.connections import Connection, Connections, Limits, places
+from agiraph.api.listening import HttpProtocol, Listener
 from agiraph.domain.errors import Misconfigured
 
 CLOSING_SECONDS = 3
@@ -31,6 +34,27 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
+    connections: Connections
+
+    async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        """Accept connections by a listener of our own, where uvicorn would by the event loop's."""
+        await self.lifespan.startup()
+        listeners = [
+            Listener(sock, self.connections, self._protocol, self.config.ssl)
+            for sock in sockets or ()
+        ]
+        for listener in listeners:
+            listener.start()
+        self.servers = cast(Any, listeners)
+        self.started = True
+
+    def _protocol(self, connection: Connection) -> asyncio.Protocol:
+        return HttpProtocol(self.config, self.server_state, self.connections, connection)
+
+    def abort_open(self) -> None:
+        for listener in cast(list[Listener], self.servers):
+            listener.stop()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield  # signals are the whole process's business, not the server's
@@ -44,6 +68,7 @@ class Server:
         *,
         certificate: Path | None = None,
         key: Path | None = None,
+        limits: Limits | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -58,6 +83,8 @@ class Server:
             timeout_graceful_shutdown=CLOSING_SECONDS,
         )
         self._server = _Server(config)
+        limits = limits or Limits()
+        self.connections = self._server.connections = Connections(limits, places(limits))
         self._socket = sock
         self._task: asyncio.Task[None] | None = None
 
@@ -69,3 +96,4 @@ class Server:
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+            self._server.abort_open()

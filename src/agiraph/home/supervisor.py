@@ -353,6 +353,10 @@ def main() -> None:
     os.set_inheritable(SPOOL, False)
     os.set_blocking(TICKS, False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The runtime raises its own limit. Programs that use select() break above 1,024, and some
+    # close every number up to their limit when they start; one that needs more can raise it.
+    files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     order = Order(sys.argv[1:])
     order.isolation = confinement.isolate(order.isolation)

@@ -73,6 +73,26 @@ def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "
     return [_event(team_id, row) for row in rows]
 
 
+def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> list[Event]:
+    """What came after that number, oldest first, up to about that many bytes; at least one event
+    if there is any."""
+    base = _base(tx, team_id)
+    sizes = tx.all(
+        "select place, length(data) from events where place > :place and place <= :end"
+        " order by place limit :limit",
+        place=base + seq,
+        end=base + _MOST,
+        limit=limit,
+    )
+    count = total = 0
+    for _, size in sizes:
+        total += size
+        if count and total > most_bytes:
+            break
+        count += 1
+    return after(tx, team_id, seq, limit=count) if count else []
+
+
 def _event(team_id: TeamId, row: Row) -> Event:
     place, type, at, data = row
     return Event(

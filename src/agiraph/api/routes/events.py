@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 import orjson
@@ -11,9 +12,11 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from agiraph.api.deps import Api, TheApi
 from agiraph.api.frames import EventView, Subscribe
 from agiraph.api.gate import SUBPROTOCOL
+from agiraph.api.listening import ABORT
 from agiraph.api.live import Watcher, as_frame
 from agiraph.api.problems import documented
 from agiraph.domain.errors import AgiraphError, StoreUnavailable
+from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId
 from agiraph.services import access
 from agiraph.store import events, teams
@@ -24,7 +27,12 @@ router = APIRouter(tags=["events"])
 PAGE = 500
 MOST_MISSED = 2000
 """Events after which a client should load what it shows anew instead of hearing them all."""
-TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING = 4008, 4401, 4400, 1012
+PAGE_BYTES = 64 * 1024
+"""History is read in pages of this size, so that a client that replays it takes little memory."""
+PAGE_EVENTS = 200
+HOLD_S = 1.0
+"""How long a page waits for a client that is slow to take it; it is read again later."""
+TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING, TOO_MANY = 4008, 4401, 4400, 1012, 4029
 
 
 Number = Annotated[int, Query(ge=0, le=2**40, description="The last number you have.")]
@@ -55,7 +63,9 @@ async def follow_team(socket: WebSocket, team: str, after: Number = 0) -> None:
         await socket.close(UNREADABLE, str(error)[:120])
         return
     await socket.accept(_subprotocol(socket))
-    await _Line(api, socket).run({found.id: after})
+    async with _place(api, socket) as is_free:
+        if is_free:
+            await _Line(api, socket).run({found.id: after})
 
 
 @router.websocket("/events")
@@ -63,14 +73,31 @@ async def follow_all(socket: WebSocket) -> None:
     """All teams over one socket: the client says how far it has got in each."""
     api: Api = socket.app.state.api
     await socket.accept(_subprotocol(socket))
-    line = _Line(api, socket)
-    try:
-        cursors = await line.greet()
-    except (ValueError, KeyError, TimeoutError, WebSocketDisconnect, RuntimeError):
-        if socket.client_state is WebSocketState.CONNECTED:
-            await socket.close(UNREADABLE, 'Say {"op": "subscribe", "cursors": {}} first.')
+    async with _place(api, socket) as is_free:
+        if not is_free:
+            return
+        line = _Line(api, socket)
+        try:
+            cursors = await line.greet()
+        except (ValueError, KeyError, TimeoutError, WebSocketDisconnect, RuntimeError):
+            if socket.client_state is WebSocketState.CONNECTED:
+                await socket.close(UNREADABLE, 'Say {"op": "subscribe", "cursors": {}} first.')
+            return
+        await line.run(cursors, everything=True)
+
+
+@contextlib.asynccontextmanager
+async def _place(api: Api, socket: WebSocket) -> AsyncGenerator[bool]:
+    """A place among the open WebSockets; without one the client is told so and closed."""
+    caller: str = socket.state.caller.name
+    if not api.hub.enter(caller):
+        await socket.close(TOO_MANY, "Too many WebSockets are open; close some and come again.")
+        yield False
         return
-    await line.run(cursors, everything=True)
+    try:
+        yield True
+    finally:
+        api.hub.exit(caller)
 
 
 def _subprotocol(socket: WebSocket) -> str | None:
@@ -141,19 +168,34 @@ class _Line:
                 await self._send({"op": "resync", "team_id": team_id, "head": head})
                 after = head
             self._sent[team_id] = after
-            await self._catch_up(team_id)
+            await self._catch_up(team_id, head)
         for frame in self._api.hub.unfinished(self._watcher.teams):
             await self._send(frame)
 
-    async def _catch_up(self, team_id: TeamId) -> None:
-        while True:
-            after = self._sent[team_id]
-            rows = await self._api.store.read(events.after, team_id, after, limit=PAGE)
-            for event in rows:
-                await self._send({"op": "event", "event": as_frame(event)})
-                self._sent[team_id] = event.seq
-            if len(rows) < PAGE:
-                return
+    async def _catch_up(self, team_id: TeamId, until: int) -> None:
+        """Send what the client has not got, up to this number at least."""
+        before = -1
+        while before < self._sent[team_id] < until:
+            before = self._sent[team_id]
+            async with self._api.hub.pages:
+                late = await self._send_page(team_id)
+            if late is not None:  # without the page: others have their turn meanwhile
+                await self._send({"op": "event", "event": as_frame(late)})
+                self._sent[team_id] = late.seq
+
+    async def _send_page(self, team_id: TeamId) -> Event | None:
+        """Send a page of history; return the event that the client was too slow for, if any."""
+        after = self._sent[team_id]
+        rows = await self._api.store.read(
+            events.page, team_id, after, limit=PAGE_EVENTS, most_bytes=PAGE_BYTES
+        )
+        for event in rows:
+            try:
+                await self._send({"op": "event", "event": as_frame(event)}, most_s=HOLD_S)
+            except TimeoutError:
+                return event
+            self._sent[team_id] = event.seq
+        return None
 
     async def _send_event(self, event: dict[str, Any]) -> None:
         """In order and without a gap, whatever order commits were told in."""
@@ -163,10 +205,10 @@ class _Line:
             await self._send({"op": "event", "event": event})
             self._sent[team_id] = seq
         elif seq > sent:
-            await self._catch_up(team_id)
+            await self._catch_up(team_id, seq)
 
-    async def _send(self, frame: dict[str, Any]) -> None:
-        async with asyncio.timeout(self._api.pace.send):
+    async def _send(self, frame: dict[str, Any], *, most_s: float = 3600.0) -> None:
+        async with asyncio.timeout(min(self._api.pace.send, most_s)):
             await self._socket.send_text(orjson.dumps(frame).decode())
 
     async def _hear(self) -> None:
@@ -194,5 +236,9 @@ class _Line:
         try:
             async with asyncio.timeout(1):
                 await self._socket.close(code, reason)
-        except (TimeoutError, RuntimeError, OSError):
+        except TimeoutError:
+            # The client reads nothing, so nothing can be said to it: a polite close would wait for
+            # it, and its socket with it.
+            self._socket.scope["state"].get(ABORT, lambda: None)()
+        except (RuntimeError, OSError):
             return

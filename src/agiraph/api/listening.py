@@ -1,0 +1,212 @@
+"""Listening: accepts connections within limits, and tells how far each has come.
+
+uvicorn has no time-out for headers or bodies and no limit before them, so its protocols are
+subclassed here, and sockets are accepted by us: that also covers TLS handshakes, which a protocol
+hears of only when they are done.
+"""
+
+import asyncio
+import contextlib
+import errno
+import functools
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from agiraph.api.connections import Connection, Connections
+
+ABORT = "abort"
+"""Where a WebSocket's route finds, in its scope's state, what closes its socket at once."""
+ACCEPTED_AT_ONCE = 64
+PAUSE_S = 0.1
+"""Until connections are accepted again when no file descriptor was free."""
+_NONE_FREE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class HttpProtocol(HttpToolsProtocol):
+    def __init__(
+        self,
+        config: Config,
+        state: ServerState,
+        connections: Connections,
+        connection: Connection,
+    ) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self._all = connections
+        self._one = connection
+        self._is_whole = True
+        """The request was read to its end."""
+        socket_protocol = functools.partial(
+            WebSocketProtocol, all_connections=connections, connection=connection
+        )
+        self.ws_protocol_class = cast(Any, socket_protocol)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._one.transport = transport
+        if self._one not in self._all.open:
+            transport.abort()  # it was dropped during its TLS handshake
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.leave(self._one)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._one.state == "idle":
+            self._all.enter(self._one, "headers")
+        self._one.received += len(data)
+        super().data_received(data)
+        self._one.is_reading_paused = self.flow.read_paused
+        if self._one.is_late(time.monotonic(), self._all.limits):
+            self._all.drop(self._one, "slow request")
+
+    def on_headers_complete(self) -> None:
+        self._all.enter(self._one, "body")
+        self._is_whole = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_whole = True
+        cycle = cast(Any, self.cycle)  # None for a request to become a WebSocket
+        is_answered = cycle is not None and cycle.response_complete
+        self._all.enter(self._one, "idle" if is_answered else "answering")
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if "caller" in self.scope.get("state", {}):
+            self._one.is_signed_in = True
+        if not self._is_whole:
+            self._all.enter(self._one, "draining")
+        elif not self.pipeline:
+            self._all.enter(self._one, "idle")
+
+    def pause_writing(self) -> None:
+        self._one.stalled_since = time.monotonic()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._one.stalled_since = None
+        super().resume_writing()
+
+
+class WebSocketProtocol(WebSocketsSansIOProtocol):
+    def __init__(
+        self, *, all_connections: Connections, connection: Connection, **more: Any
+    ) -> None:
+        super().__init__(**more)
+        self._all = all_connections
+        self._one = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._all.enter(self._one, "websocket")
+        self.app_state = {**self.app_state, ABORT: cast(asyncio.Transport, transport).abort}
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.leave(self._one)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._one.stalled_since = time.monotonic()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._one.stalled_since = None
+        super().resume_writing()
+
+
+class Listener:
+    """Accepts connections on a socket; what uvicorn's server closes when it stops."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        connections: Connections,
+        protocol: Callable[[Connection], asyncio.Protocol],
+        trust: ssl.SSLContext | None,
+    ) -> None:
+        self._socket = sock
+        self._connections = connections
+        self._protocol = protocol
+        self._trust = trust
+        self._loop = asyncio.get_running_loop()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def start(self) -> None:
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._accept)
+        self._sweep()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._loop.remove_reader(self._socket)
+
+    async def wait_closed(self) -> None:
+        """For uvicorn, which waits for open connections by itself."""
+
+    def stop(self) -> None:
+        """Abort what is still open, and look no longer."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in [*self._connections.open]:
+            connection.abort()
+
+    def _sweep(self) -> None:
+        self._connections.sweep()
+        self._sweeping = self._loop.call_later(self._connections.limits.sweep_s, self._sweep)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _NONE_FREE:
+                    return self._pause()
+                continue  # this one client went before it was accepted
+            connection = self._connections.admit(str(peer[0]))
+            if connection is None:
+                accepted.close()
+                continue
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.opening = self._loop.create_task(self._open(accepted, connection))
+
+    async def _open(self, accepted: socket.socket, connection: Connection) -> None:
+        accepted.setblocking(False)
+        seconds = None if self._trust is None else self._connections.limits.headers_s
+        is_open = False
+        try:
+            with contextlib.suppress(OSError):  # a handshake that failed or took too long
+                await self._loop.connect_accepted_socket(
+                    lambda: self._protocol(connection),
+                    accepted,
+                    ssl=self._trust,
+                    ssl_handshake_timeout=seconds,
+                )
+                is_open = True
+        finally:
+            connection.opening = None
+            if not is_open:
+                accepted.close()
+                self._connections.leave(connection)
+
+    def _pause(self) -> None:
+        """Accept again in a moment: a socket that cannot be accepted stays readable."""
+        self._connections.note("no file descriptor", "")
+        self._connections.drop_oldest()
+        self._loop.remove_reader(self._socket)
+        self._loop.call_later(PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._is_closed:
+            self._loop.add_reader(self._socket, self._accept)
