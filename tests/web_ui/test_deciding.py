@@ -157,6 +157,17 @@ async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -
     assert shown == {name: seen_as(command) for name, command in COMMANDS.items()}
 
 
+async def test_of_a_pile_of_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
+    desk = await visit(plays, path="/settings")
+    page = desk.page
+    await expect(page.get_by_text("Live")).to_be_visible()
+    await desk.found("Run it", permissions=ASK)
+
+    toasts = page.locator("[data-sonner-toast]")
+    await expect(toasts).not_to_have_count(1)
+    await expect(page.get_by_role("button", name="Approve")).to_have_count(1)
+
+
 async def test_a_question_and_its_options_are_shown_to_the_letter(visit: Visit) -> None:
     desk = await visit(asks, path="/settings")
     page = desk.page

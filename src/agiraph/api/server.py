@@ -15,6 +15,7 @@ from agiraph.api.listening import HttpProtocol, Listener
 from agiraph.domain.errors import Misconfigured
 
 CLOSING_SECONDS = 3
+SEND_BUFFER_BYTES = 256 * 1024
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -23,6 +24,9 @@ def bind(host: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted sockets inherit it. Left alone the kernel keeps up to 4 MiB for each client that
+        # reads slowly, and work is done for one that reads nothing until that is full.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         sock.bind((host, port))
         sock.listen(1024)
     except OSError as error:

@@ -77,20 +77,24 @@ def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> l
     """What came after that number, oldest first, up to about that many bytes; at least one event
     if there is any."""
     base = _base(tx, team_id)
-    sizes = tx.all(
-        "select place, length(data) from events where place > :place and place <= :end"
-        " order by place limit :limit",
-        place=base + seq,
-        end=base + _MOST,
-        limit=limit,
-    )
-    count = total = 0
-    for _, size in sizes:
-        total += size
-        if count and total > most_bytes:
+    found: list[Row] = []
+    size, step = 0, 2
+    while step:
+        rows = tx.all(
+            "select place, type, at, data from events where place > :place and place <= :end"
+            " order by place limit :limit",
+            place=found[-1][0] if found else base + seq,
+            end=base + _MOST,
+            limit=step,
+        )
+        found += rows
+        size += sum(len(row[3]) for row in rows)
+        if len(rows) < step or size >= most_bytes:
             break
-        count += 1
-    return after(tx, team_id, seq, limit=count) if count else []
+        # As many as fit by the average so far. Few at a time: the next ones may be large.
+        fitting = (most_bytes - size) * len(found) // max(size, 1)
+        step = min(fitting, len(found), limit - len(found))
+    return [_event(team_id, row) for row in found]
 
 
 def _event(team_id: TeamId, row: Row) -> Event:

@@ -40,7 +40,9 @@ const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
 /** What every team's first piece of work is called; its result has a better name in its own words. */
 const ANY_GOAL = "Get to work on the goal";
 /** Without the marks of its format; but what is to be answered stands there to the letter. */
-const preview = (item: InboxItem): string => (item.needs_answer ? visible(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
+const preview = (item: InboxItem): string => (item.message.call ? visible(gist(item.message.call.arguments)) : item.needs_answer ? visible(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
+/** What a call is about, to tell it from others; its card shows all of it. */
+const gist = (given: Record<string, unknown>): string => String(Object.values(given)[0] ?? "").slice(0, 200);
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
 const titleOf = ({ message }: InboxItem): string => visible(message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
 /** The words without a heading that only says the title again. */

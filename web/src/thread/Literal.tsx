@@ -20,7 +20,7 @@ export const Literal = memo(function Literal({ text, pictures = false }: { text:
 /** The words of a question. */
 export const Words = ({ text, className }: { text: string; className?: string }) => (
   // One direction for all of it: words from right to left stay in order and move nothing else.
-  <p dir="ltr" data-words className={cx("[overflow-wrap:anywhere] whitespace-pre-wrap", className)}>
+  <p dir="ltr" data-words className={cx("literal", className)}>
     <Literal text={text} pictures />
   </p>
 );
@@ -33,7 +33,7 @@ export function CallShown({ call, className }: { call: Call; className?: string 
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
       <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
         <dt className="text-ink-2">Tool</dt>
-        <dd data-tool dir="ltr" className="min-w-0 font-mono font-semibold [overflow-wrap:anywhere]">
+        <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
           <Literal text={call.name} />
         </dd>
       </div>
@@ -50,7 +50,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
   return (
     <div className="border-b border-line px-3 py-1.5 last:border-b-0">
       <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
-        <span dir="ltr" className="[overflow-wrap:anywhere]">
+        <span dir="ltr" className="literal">
           <Literal text={name} />
         </span>
         {(lines > 1 || text.length > LONG) && (
@@ -68,7 +68,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           aria-label={name}
           data-argument={name}
           // In the order of the characters, whatever direction their scripts are read in.
-          className="scroll max-h-[40vh] font-mono text-xs leading-5 [overflow-wrap:anywhere] whitespace-pre-wrap [tab-size:4] [unicode-bidi:bidi-override]"
+          className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override]"
         >
           <Literal text={text} />
         </pre>

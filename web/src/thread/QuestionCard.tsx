@@ -79,8 +79,8 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
       {kind === "question" && options.length > 0 && (
         <div className="mb-2 flex flex-wrap gap-2">
           {options.map((option, index) => (
-            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 max-w-full py-1 text-left [overflow-wrap:anywhere] whitespace-pre-wrap">
-              <span dir="ltr" data-choice={index + 1}>
+            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
+              <span dir="ltr" className="literal" data-choice={index + 1}>
                 <Literal text={option} pictures />
               </span>{" "}
               {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}

@@ -29,8 +29,8 @@ MOST_MISSED = 2000
 """Events after which a client should load what it shows anew instead of hearing them all."""
 PAGE_BYTES = 64 * 1024
 """History is read in pages of this size, so that a client that replays it takes little memory."""
-PAGE_EVENTS = 200
-HOLD_S = 1.0
+PAGE_EVENTS = 128
+HOLD_S = 0.25
 """How long a page waits for a client that is slow to take it; it is read again later."""
 TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING, TOO_MANY = 4008, 4401, 4400, 1012, 4029
 

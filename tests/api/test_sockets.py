@@ -1,0 +1,143 @@
+"""WebSockets that stall or come in crowds hold no socket and little memory, and lose nothing."""
+
+import asyncio
+import re
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+
+import orjson
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from agiraph.api import live
+from agiraph.api.connections import Limits
+from agiraph.api.deps import Pace
+from agiraph.api.live import Hub, Watcher
+from agiraph.testing import World
+from tests.api.serving import TOKEN, serving
+from tests.api.test_connections import Client, limited
+from tests.api.test_live import draft, numbers, team, tick
+from tests.cli.shell import Process
+from tests.providers.raw import until
+
+EVENTS, SIZE = 500, 20_000
+"""A history of 10 MB."""
+CROWD = 100
+MOST_MEMORY = 100 * 2**20
+"""More than a crowd that replays a history may take; with the whole history each it took 1 GB."""
+
+
+def upgrade(path: str, port: int) -> bytes:
+    lines = [
+        f"GET {path} HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        *("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"),
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        f"Authorization: Bearer {TOKEN}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def test_a_stalled_client_has_no_socket_any_more(tmp_path: Path) -> None:
+    limits = Limits(sweep_s=0.05, closing_s=0.2)
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(
+            serving(tmp_path / "home", pace=Pace(send=0.2), limits=limits)
+        )
+        watched = await team(served)
+        await served.world.store.write(tick, watched, EVENTS, SIZE)
+        stalled = [await stack.enter_async_context(Client(served.port)) for _ in range(20)]
+        for client in stalled:
+            client.send(upgrade(f"/api/teams/{watched}/events", served.port))
+            await client.reader.readexactly(1)  # it has begun; from here on nothing more is read
+        async with asyncio.timeout(30):
+            await until(lambda: served.api.hub.lost == len(stalled))
+            await until(lambda: not served.connections.open)
+        assert (served.api.hub.callers, served.api.hub.load.bytes) == ({}, 0)
+
+
+async def slowly(line: ClientConnection, until_: int) -> list[int]:
+    """The numbers of all events, by a client that takes its time over each."""
+    got: list[int] = []
+    while not got or got[-1] < until_:
+        frame = orjson.loads(await line.recv())
+        await asyncio.sleep(0.002)
+        if frame["op"] == "event":
+            got.append(frame["event"]["seq"])
+    return got
+
+
+def memory(process: Process) -> int:
+    """The most memory that a process has taken so far, in bytes."""
+    status = Path(f"/proc/{process.process.pid}/status").read_text()
+    [peak] = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(peak) * 1024
+
+
+async def test_a_crowd_that_replays_a_long_history_takes_little_memory(tmp_path: Path) -> None:
+    async with World(tmp_path / "home") as world:
+        world.script("ada")
+        watched = (await world.found("Watch", start=False)).team.id
+        await world.store.write(tick, watched, EVENTS, SIZE)
+        head = len(await world.events(watched))
+    async with AsyncExitStack() as stack:
+        process, port = await stack.enter_async_context(limited(tmp_path / "home", 1024))
+        path, before = f"/api/teams/{watched}/events", memory(process)
+        crowd = [await stack.enter_async_context(Client(port)) for _ in range(CROWD)]
+        for client in crowd:
+            client.send(upgrade(path, port))
+        for client in crowd:
+            await client.reader.readexactly(1)
+        lively = [await stack.enter_async_context(following(port, path)) for _ in range(5)]
+        async with asyncio.timeout(60):
+            everything = await asyncio.gather(*(slowly(line, head) for line in lively))
+        assert everything == [[*range(1, head + 1)]] * len(lively)
+        assert memory(process) - before < MOST_MEMORY
+
+
+def following(port: int, path: str) -> AbstractAsyncContextManager[ClientConnection]:
+    return connect(
+        f"ws://127.0.0.1:{port}{path}",
+        additional_headers={"Authorization": f"Bearer {TOKEN}"},
+        compression=None,
+        max_queue=1,
+    )
+
+
+async def test_a_client_too_many_is_told_so_and_comes_in_when_another_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_SOCKETS_PER_CALLER", 3)
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(serving(tmp_path / "home"))
+        watched = await team(served)
+        path = f"/teams/{watched}/events"
+        lines = [await stack.enter_async_context(served.follow(path)) for _ in range(3)]
+        async with served.follow(path) as refused:
+            with pytest.raises(ConnectionClosed) as closed:
+                await refused.recv()
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, "close some" in closed.value.rcvd.reason) == (4029, True)
+        await lines[0].close()
+        await until(lambda: served.api.hub.callers.total() == 2)
+        async with served.follow(path) as line:
+            assert (await numbers(line, 1))[0] == 1
+
+
+async def test_what_waits_for_all_clients_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_BYTES_IN_ALL", 10_000)
+    hub, watchers = Hub(), [Watcher(teams=None) for _ in range(4)]
+    for watcher in watchers:
+        hub.join(watcher)
+    hub.said(draft(), "x" * 1000)
+    await watchers[0].take()
+    hub.said(draft("t_2"), "x" * 2000)
+
+    # The first has nothing left of the first words, so it is not among those furthest behind.
+    assert [watcher.is_lost for watcher in watchers].count(True) == 1
+    assert not watchers[0].is_lost
+    assert 0 < hub.load.bytes <= 10_000
+    for watcher in watchers:
+        hub.leave(watcher)
+    assert hub.load.bytes == 0
