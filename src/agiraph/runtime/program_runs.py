@@ -151,8 +151,17 @@ def _what_happened(result: CommandResult) -> str:
 def _asked(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     """Put the question to the person, or return what they decided before."""
     key = f"rerun:{ctx.node.id}:{run.call.id}"
+    shown = ToolCall(
+        id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
+    )
     asked = messages.approval(tx, key) or mail.ask(
-        tx, ctx.lease, text=question, kind="approval", options=("approve", "deny"), ref=key
+        tx,
+        ctx.lease,
+        text=question,
+        kind="approval",
+        options=("approve", "deny"),
+        ref=key,
+        call=shown,
     )
     if asked.decision == "approve":
         return Done("approved")

@@ -104,6 +104,12 @@ def _out_of_time(node: WorkNode) -> bool:
 
 def _check_above(tx: Tx, node: WorkNode) -> None:
     """Refuse a try that could not make a single call to a model."""
+    left = spending.seconds_left(tx, node)
+    if left is not None and left <= 0:
+        raise Refused(
+            f"The time limit of a node above {node.id} is reached. Retry that node first, or give "
+            "the task anew."
+        )
     for envelope in spending.envelopes(tx, node):
         reason = spending.exhausted(envelope, spend.total(tx, envelope.node_id))
         if reason is not None and envelope.node_id == node.id:

@@ -65,11 +65,13 @@ class Chat:
         replies = [m["in_reply_to"] for m in said if m["sender"] == self.agent]
         twice = [to for to, times in Counter(replies).items() if to and times > 1]
         demand(not twice, self.name, "replied twice to", twice)
-        calls = await self._calls()
+        threads = await self.ground.client.threads(self.agent)
+        calls = _calls(threads)
+        heard = [turn["text"] for thread in threads for turn in thread["turns"]]
         self._check_ledger()
         self._check_stamps(calls)
         await self._check_approvals(calls)
-        self._check_answers(calls)
+        self._check_answers(calls, heard)
         counts = Counter(ORDER.findall(text)[0][0] for text in told)
         return Counter(messages=len(told)) + counts
 
@@ -81,16 +83,6 @@ class Chat:
             happened = self.ground.ledger.counts(kind)
             twice = {n: happened[str(n)] for n in self._numbers(kind) if happened[str(n)] > 1}
             demand(not twice, self.name, kind, "commands ran twice:", twice)
-
-    async def _calls(self) -> "Calls":
-        found: Calls = defaultdict(list)
-        for thread in await self.ground.client.threads(self.agent):
-            turns = thread["turns"]
-            answers = {turn["ref"]: turn for turn in turns if turn["role"] == "tool"}
-            for made in (made for turn in turns for made in turn["calls"]):
-                about = next(iter(made["arguments"].values()), "")
-                found[made["name"], str(about)].append(answers.get(made["id"]))
-        return found
 
     def _one(self, calls: "Calls", name: str, about: str) -> Any:
         """The tool turn that answers the only such call."""
@@ -111,7 +103,7 @@ class Chat:
         asked: dict[int, list[Any]] = defaultdict(list)
         for item in await self.ground.client.inbox():
             if item["message"]["kind"] == "approval" and item["message"]["team_id"] == self.team:
-                asked[_number_of(item["message"]["text"])].append(item)
+                asked[_number_of(item["message"])].append(item)
         for number in self._numbers("approve"):
             about = self.name, "approval", number
             demand(len(asked[number]) == 1, *about, "asked", len(asked[number]), "times")
@@ -122,18 +114,37 @@ class Chat:
             ran = happened[str(number)]
             if not is_approved(number):
                 demand(ran == 0, *about, "was denied and happened")
-                demand(told["failed"] and "refused" in told["text"], *about, told["text"])
+                was_told = "refused" in told["text"] or _is_interrupted(told)
+                demand(told["failed"] and was_told, *about, told["text"])
             demand(ran == 1 or told["failed"], *about, "did not happen; told", told["text"])
 
-    def _check_answers(self, calls: "Calls") -> None:
+    def _check_answers(self, calls: "Calls", heard: list[str]) -> None:
+        """A question that a message interrupted gets its answer as a message."""
         for number in self._numbers("ask"):
             told = self._one(calls, "ask_human", QUESTION.format(number=number))
             about = self.name, "answer", number, "is", told["text"]
-            demand(words_for(number) in told["text"], *about)
+            demand(words_for(number) in told["text"] or _is_interrupted(told), *about)
+            demand(any(words_for(number) in text for text in heard), *about, "and never came")
 
 
 Calls = dict[tuple[str, str], list[Any]]
 """Tool turns by the call's name and first argument."""
+
+
+def _calls(threads: list[Any]) -> Calls:
+    found: Calls = defaultdict(list)
+    for thread in threads:
+        turns = thread["turns"]
+        answers = {turn["ref"]: turn for turn in turns if turn["role"] == "tool"}
+        for made in (made for turn in turns for made in turn["calls"]):
+            about = next(iter(made["arguments"].values()), "")
+            found[made["name"], str(about)].append(answers.get(made["id"]))
+    return found
+
+
+def _is_interrupted(told: dict[str, Any]) -> bool:
+    """Whether a message came while the call waited for the person, and ended its wait."""
+    return told["text"].startswith(("Not answered yet", "Not approved yet"))
 
 
 def _ordered(said: list[Any]) -> list[str]:
@@ -141,8 +152,8 @@ def _ordered(said: list[Any]) -> list[str]:
     return [text for text in mine if ORDER.fullmatch(text)]
 
 
-def _number_of(text: str) -> int:
-    return int(text.partition("echo ")[2].split()[0])
+def _number_of(approval: dict[str, Any]) -> int:
+    return int(approval["call"]["arguments"]["command"].partition("echo ")[2].split()[0])
 
 
 def chats(ground: Ground, count: int) -> list[Chat]:

@@ -36,7 +36,7 @@ class Person:
 
     def _answer(self, message: dict[str, Any]) -> dict[str, str]:
         if message["kind"] == "approval":
-            found = _COMMAND.search(message["text"])
+            found = _COMMAND.search(message["call"]["arguments"]["command"])
             approved = found is None or is_approved(int(found[1]))
             return {"decision": "approve" if approved else "deny"}
         if found := _QUESTION.search(message["text"]):

@@ -8,12 +8,6 @@ from typing import Any
 from tests.faults.attack.ground import Ground, Ledger, demand
 from tests.faults.attack.model import order
 
-RUNS_ONCE = False
-"""Whether a program that a crash cut off is left alone until somebody asks for another run.
-
-The runtime of today starts it again by itself. When that is changed, this becomes True and goes.
-"""
-
 HIRE_SECONDS = 2.2
 """Between two hires: a team may hire 30 in a minute, and is refused the next."""
 
@@ -64,8 +58,7 @@ class Programs:
         await asyncio.sleep(0.3)
 
     async def glance(self) -> None:
-        if RUNS_ONCE:
-            self._check_runs(await self._nodes())
+        self._check_runs(await self._nodes())
 
     async def check(self) -> Counter[str]:
         nodes = await self._nodes()
@@ -90,8 +83,6 @@ class Programs:
         return found
 
     def _check_runs(self, nodes: dict[int, list[Any]]) -> None:
-        if not RUNS_ONCE:
-            return
         runs = self.ground.ledger.counts("runs")
         for number, made in nodes.items():
             asked = sum(1 + self.ground.restarted_by_person[node["id"]] for node in made)

@@ -385,6 +385,8 @@ export interface paths {
         /**
          * Retry Node
          * @description Give a failed piece of work another try; its thread goes on where it ended.
+         *
+         *     A limit that it had used up is granted again.
          */
         post: operations["retry_node"];
         delete?: never;
@@ -1261,6 +1263,14 @@ export interface components {
              * @default null
              */
             agent: string | null;
+            /**
+             * Added
+             * @description With a retry: how much each limit that was used up was raised by.
+             * @default null
+             */
+            added: {
+                [key: string]: number;
+            } | null;
         };
         /** AttachmentBody */
         AttachmentBody: {
@@ -1415,6 +1425,14 @@ export interface components {
             seconds?: number | null;
             /** Calls */
             calls?: {
+                [key: string]: number;
+            };
+            /**
+             * Given
+             * @description Limits as they were first chosen, by name. No default lowers a limit that is listed here,
+             *     and a retry grants the listed amount again.
+             */
+            given?: {
                 [key: string]: number;
             };
         };
