@@ -10,7 +10,7 @@ The supervisor loads this file by its path, without the package. As a script it 
     python -I -S confinement.py EMPTY_FOLDER     exit code 0 if commands can be confined here
 """
 
-# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH113, PTH114, PTH118, PTH120
+# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH113, PTH114, PTH118, PTH120
 # ruff: noqa: PTH123, PTH208, PTH211
 # pathlib takes too long to import.
 
@@ -187,13 +187,15 @@ def replace_devices(*, offline: bool) -> None:
     if not offline:
         names += [n for n in os.listdir("/dev") if n.startswith(ACCELERATORS)]
     devices = {p: clone(p) for name in names if os.path.exists(p := f"/dev/{name}")}
-    empty("/dev")
+    # Not sticky: in such a folder the kernel refuses to open others' devices with O_CREAT.
+    empty("/dev", b"size=256m,mode=0755")
     for path, device in devices.items():
         make_room(path, is_folder=stat.S_ISDIR(os.fstat(device).st_mode))
         place(device, path)
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
-    os.mkdir("/dev/shm", 0o1777)
+    os.mkdir("/dev/shm")
+    os.chmod("/dev/shm", 0o1777)
     os.mkdir("/dev/pts")
     if mount(b"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, b"newinstance,ptmxmode=0666") == 0:
         os.symlink("pts/ptmx", "/dev/ptmx")

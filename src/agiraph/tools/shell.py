@@ -79,8 +79,9 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
     fails again if nothing changes. Chain with && so that later steps do not run on broken ones.
     What a command leaves running is ended with it. Long output is shown by its head and tail;
-    the whole of it is kept in a file whose name you are told. Once you have read text from the web,
-    commands run without network.
+    the whole of it is kept in a file whose name you are told. You may write to your scratch/ folder
+    and read what your team published; the rest of the runtime's files is hidden. Once
+    you have read text from the web, commands run without network.
     """,
 )
 async def bash(
