@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+import tempfile
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -343,3 +344,14 @@ async def test_the_tmp_of_an_offline_one_is_its_own_and_gone_with_it(scene: Scen
     left = Path(f"/tmp/agiraph-left-{scene.mark}")
     result = await scene.run(f"echo x > {left} && cat {left}", offline=OFFLINE)
     assert (result.output, left.exists()) == ("x\n", False)
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm")
+@pytest.mark.parametrize("offline", [OPEN, OFFLINE])
+async def test_a_home_below_dev_is_hidden_and_works(offline: bool) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        scene = Scene(home=Path(folder) / "home", database=Path(folder) / "db", isolation="")
+        scene.fill()
+        result = await scene.run(f"echo x > made; cat {scene.home}/token", offline=offline)
+        made = (scene.scratch / "made").read_text()
+    assert (result.exit_code, made, "a secret" in result.output) == (1, "x\n", False)

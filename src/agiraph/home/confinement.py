@@ -185,7 +185,7 @@ def visible(view: "dict[str, Any]") -> "list[tuple[str, int]]":
 def replace_devices(*, offline: bool) -> None:
     names = [*DEVICES]
     if not offline:
-        names += [n for n in os.listdir("/dev") if n.startswith(ACCELERATORS)]
+        names += [n for n in os.listdir("/dev") if n.startswith((*ACCELERATORS, "shm"))]
     devices = {p: clone(p) for name in names if os.path.exists(p := f"/dev/{name}")}
     # Not sticky: in such a folder the kernel refuses to open others' devices with O_CREAT.
     empty("/dev", b"size=256m,mode=0755")
@@ -194,8 +194,9 @@ def replace_devices(*, offline: bool) -> None:
         place(device, path)
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
-    os.mkdir("/dev/shm")
-    os.chmod("/dev/shm", 0o1777)
+    if not os.path.isdir("/dev/shm"):
+        os.mkdir("/dev/shm")
+        os.chmod("/dev/shm", 0o1777)
     os.mkdir("/dev/pts")
     if mount(b"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, b"newinstance,ptmxmode=0666") == 0:
         os.symlink("pts/ptmx", "/dev/ptmx")
@@ -237,11 +238,11 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
         freeze_all()
     elif is_root:
         freeze_kernel()
+    if offline or is_root:
+        replace_devices(offline=offline)  # before the home is hidden: it may lie in /dev/shm
     if not os.path.isdir(view["home"]):  # it was in one of the folders that were emptied
         os.makedirs(view["home"])
     hide_home(view, sources)
-    if offline or is_root:
-        replace_devices(offline=offline)
     os.chdir(cwd)
     give_up_power((KEPT_OFFLINE if offline else KEPT) if is_root else ())
 
