@@ -324,7 +324,7 @@ TABLES = [
     *("about", "agents", "answered", "audit", "channels", "deliveries", "dependencies", "drafts"),
     *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
     *("nodes", "passage_words", "passages", "passes", "spend", "stages", "teams", "threads"),
-    *("timers", "triggers", "turns", "waits"),
+    *("timers", "triggers", "turns", "waits", "workers"),
 ]
 
 
