@@ -73,7 +73,7 @@ class Chaos:
         self.workers = [await self._worker() for _ in range(3)]
 
     async def _worker(self) -> Worker:
-        worker = await Worker.start(self.home, self.url, self.ledger, "--slow")
+        worker = await Worker.start(self.home, self.url, self.ledger, "--slow", "--quick")
         worker.listening = asyncio.create_task(worker.listen())
         return worker
 
@@ -105,7 +105,7 @@ class Chaos:
                     self.workers[place] = await self._worker()
                 case "hang":
                     self.workers[place].freeze()
-                    await asyncio.sleep(5)  # longer than its peers wait for a heartbeat
+                    await asyncio.sleep(5)  # longer than --quick lets a worker be silent
                     self.workers[place].thaw()
                 case _:
                     await asyncio.to_thread(self.postgres.stop, "immediate")
