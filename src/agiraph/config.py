@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
-from annotated_types import Ge
-from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
@@ -78,7 +77,7 @@ class _CommandEntry(TypedDict):
     resumes: NotRequired[Annotated[bool, Strict()]]
 
 
-_Count = Annotated[int, Strict(), Ge(1)]
+_Count = Annotated[int, Strict(), Field(ge=1)]
 
 
 class _LimitsEntry(TypedDict, total=False):
