@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (item for item in items if item not in long),
         key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
     )
+
+
+LONGEST_SECTION = 100_000
+"""Characters of a test's log or output that its report carries."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shorten what a test printed and logged, and write half a surrogate pair as an escape.
+
+    Processes send reports to each other as UTF-8: one that cannot be encoded ends the whole run.
+    """
+    report = yield
+    report.sections = [
+        (name, text[-LONGEST_SECTION:].encode(errors="backslashreplace").decode())
+        for name, text in report.sections
+    ]
+    return report
 
 
 class SweepLog:

@@ -70,6 +70,21 @@ def test_an_error_is_told_with_where_it_came_from_in_the_same_line(lines: io.Str
     assert "Traceback" in record["error"]
 
 
+def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
+    lines: io.StringIO,
+) -> None:
+    """Half a surrogate pair made JSON refuse the record, and an error may quote a whole file."""
+    try:
+        raise ValueError("begin \ud800 " + "x" * 1_000_000 + " end")
+    except ValueError:
+        log.exception("half a pair: \udfff")
+    [record] = read(lines)
+    assert record["message"] == "half a pair: \\udfff"
+    assert record["error"].endswith(" end")
+    assert "begin \\ud800" in record["error"]
+    assert len(record["error"]) < logs.LONGEST + 100
+
+
 def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hidden, "_needles", [])
     monkeypatch.setattr(hidden, "_values", {})

@@ -42,6 +42,18 @@ def trace() -> dict[str, str]:
     return _trace.get()
 
 
+LONGEST = 16_000
+"""Characters of a message or a traceback that a record carries: an error may quote a whole file."""
+
+
+def _written(text: str) -> str:
+    """The text as a record can carry it: shortened, and half a surrogate pair as an escape."""
+    if len(text) > LONGEST:
+        half = LONGEST // 2
+        text = f"{text[:half]} … {len(text) - LONGEST:,} characters left out … {text[-half:]}"
+    return text.encode(errors="backslashreplace").decode()
+
+
 class Json(logging.Formatter):
     """One JSON object a line."""
 
@@ -50,12 +62,12 @@ class Json(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _written(record.getMessage()),
             **trace(),
             **getattr(record, "facts", {}),
         }
         if record.exc_info:
-            said["error"] = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+            said["error"] = _written("".join(traceback.format_exception(*record.exc_info)).rstrip())
         return redact(orjson.dumps(said, default=str).decode())
 
 
@@ -66,10 +78,10 @@ class Plain(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).astimezone()
         facts = {**trace(), **getattr(record, "facts", {})}
         about = " ".join(f"{name}={value}" for name, value in facts.items())
-        line = f"{at:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}"
+        line = f"{at:%H:%M:%S} {record.levelname.lower():7} {_written(record.getMessage())}"
         line = _one_line(f"{line}  {about}".rstrip())
         if record.exc_info:
-            told = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+            told = _written("".join(traceback.format_exception(*record.exc_info)).rstrip())
             line += "".join(f"\n    | {_one_line(text)}" for text in told.split("\n"))
         return redact(line)
 
