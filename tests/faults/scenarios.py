@@ -206,8 +206,10 @@ async def refusals(home: Path) -> None:
 
 async def messages(home: Path) -> None:
     def react(request: Request) -> Says:
-        if step(request) == 0 and "Do the work" in request.transcript.turns[1].text:
-            return says(call("ask_human", question="shall I"))
+        turns = request.transcript.turns
+        answered = any(t.role == "tool" and t.text.startswith("answer to") for t in turns)
+        if "Do the work" in turns[1].text and not answered:
+            return says(call("ask_human", question="shall I"))  # again, after each note
         return says(call("finish", summary=f"done after {step(request)}"))
 
     world = await world_of(home, react)
@@ -227,7 +229,9 @@ async def _say_once(world: World, number: int) -> None:
     """A client that tries again after a crash, with the same key."""
     [team] = await world.store.read(rows.every)
     [agent] = await world.store.read(rows.members, team.id)
-    said = await world.say(agent.id, f"note {number}", team_id=team.id, client_id=f"c{number}")
+    # Longer than what the answer to an interrupted question repeats of it.
+    text = f"note {number} {'and so on ' * 300}"
+    said = await world.say(agent.id, text, team_id=team.id, client_id=f"c{number}")
     Ledger(world.path).note("acknowledged", f"messages {said.id}")
 
 

@@ -228,8 +228,8 @@ ASKED: dict[str, Orders] = {
 async def test_what_the_human_is_asked_names_it_to_the_letter(scene: Scene, way: str) -> None:
     team = await scene.from_page(*ASKED[way](scene.sink))
     [question] = await scene.world.questions(team.team.id)
-    assert question.kind == "approval"
-    assert scene.sink.url(f"/{SECRET}") in question.text
+    assert (question.kind, question.call is None) == ("approval", False)
+    assert scene.sink.url(f"/{SECRET}") in str(question.call)
     assert "a page of 127.0.0.1" in question.text
     assert not scene.sink.knows
     await scene.world.answer(question, decision="approve")
@@ -432,7 +432,7 @@ FOR_LATER: dict[str, str] = {
 async def test_nothing_is_left_for_later_without_the_human(scene: Scene, way: str) -> None:
     team = await scene.from_page(FOR_LATER[way])
     [question] = await scene.world.questions(team.team.id)
-    assert (question.kind, INSTRUCTION in question.text) == ("approval", True)
+    assert (question.kind, INSTRUCTION in str(question.call)) == ("approval", True)
     assert await scene.world.store.read(_set_up, team.team.id) == (0, 1)
 
 

@@ -14,7 +14,7 @@ from agiraph.domain.messages import Decision
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.runtime.command_line import Command
-from agiraph.services import endings, mail
+from agiraph.services import mail, retries
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
@@ -199,7 +199,7 @@ async def test_a_retry_of_what_failed_so_runs_it_again_without_a_question(
         world.script("ada", says(call("finish", summary="I know.")))
         await world.settle()
         failed = await world.node(node.id)
-        await world.store.write(endings.retry, node.id)
+        await world.store.write(retries.retry, node.id)
         await world.settle()
         node = await world.node(node.id)
         assert (failed.status, node.status) == (NodeStatus.FAILED, NodeStatus.COMPLETED)

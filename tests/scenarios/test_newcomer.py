@@ -32,7 +32,11 @@ def play(seen: Seen) -> Step:
         return says(NOTED)
     if "ask_human" not in seen.tools:
         return says("There is nothing to add.")
-    answers = [message.text for message in seen.messages if message.role == "tool"]
+    answers = [
+        message.text
+        for message in seen.messages
+        if message.role == "tool" and not message.text.startswith("Not answered yet")
+    ]
     match len(answers):
         case 0:
             return says(call("ask_human", question=WHICH))

@@ -43,7 +43,7 @@ def research(home: Path, request: Request) -> Says:
     return says(
         call("write_file", path=f"{left[0]}.md", content=f"# {left[0]}\n{PAGE}"),
         call("read_file", path=f"{left[0]}.md"),
-        **tokens,
+        **tokens | {"output_tokens": len(PAGE) // 4},
     )
 
 

@@ -331,7 +331,13 @@ async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_en
     bob = workers["bob"]
     node_id = await put(world, founded, "wonder", to=bob)
     await world.settle()
-    await world.say(bob.id, "And then?", team_id=founded.team.id)
+    await world.store.write(  # a teammate: a person's words would end the wait for a person
+        mail.send,
+        team_id=founded.team.id,
+        sender=founded.coordinator.id,
+        recipient=bob.id,
+        text="And then?",
+    )
     await world.store.write(retire, bob.id)
     await world.store.write(
         people.hire, founded.team.id, name="cyd", role="worker", model="scripted/hand"

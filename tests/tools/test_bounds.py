@@ -25,13 +25,18 @@ def make(tx: Tx, founded: Founded, number: int) -> list[str]:
 
 
 async def test_a_board_shows_what_is_open_and_what_ended_last(world: World) -> None:
-    ada = world.script("ada", says(call("check_board")), says(call("finish", summary="seen")))
+    ada = world.script(
+        "ada",
+        says(call("check_board")),
+        says(call("finish", summary="seen")),
+        says(call("publish", summary="done")),  # the open one, which nobody else takes
+    )
     founded = await world.found("Look", start=False)
     made = await world.store.write(make, founded, 2 * SHOWN)
     await world.say(founded.coordinator.id, "Look at it.", team_id=founded.team.id)
     await world.settle()
 
-    shown = ada.heard.split("Team:")[0]
+    shown = ada.requests[1].turns[-1].text.split("Team:")[0]
     assert shown.count("- node_") == SHOWN
     assert made[0] in shown
     assert made[-1] in shown

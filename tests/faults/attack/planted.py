@@ -1,6 +1,7 @@
 """Planted: bugs that the entry arms in the server's process, to show that the attack finds them."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,8 @@ def orphaned_commands() -> None:
         source = source.replace(old, new)
     script = Path(os.environ["AGIRAPH_HOME"]).parent / "supervisor.py"
     script.write_text(source)
+    for beside in ("confinement.py", "processes.py"):  # which the script imports from its folder
+        shutil.copy(Path(supervisor.__file__).with_name(beside), script.with_name(beside))
     commands._script = lambda: str(script)
 
 
