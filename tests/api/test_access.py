@@ -142,7 +142,10 @@ async def test_an_old_link_opens_nothing(served: Served) -> None:
 
 async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
     settings = config.load({"AGIRAPH_HOME": str(tmp_path / "home"), "AGIRAPH_PORT": "0"})
-    async with site.serve(settings, works=False) as opened, aiohttp.ClientSession() as http:
+    async with (
+        site.serve(settings, asyncio.Event(), works=False) as opened,
+        aiohttp.ClientSession() as http,
+    ):
         path = opened.runtime.home.token_path
         old, new = path.read_text().strip(), "another-token-of-enough-characters"
 
@@ -212,7 +215,7 @@ async def test_no_socket_is_opened_to_others_in_the_clear(
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with pytest.raises(Misconfigured, match=r"certificate"):
-        async with site.serve(config.load(environ), works=False):
+        async with site.serve(config.load(environ), asyncio.Event(), works=False):
             pass
     assert binding == [None]
     Address(host=host, proxy="https://agents.example.org").check()
@@ -225,6 +228,6 @@ async def test_the_machine_itself_is_served_without_more_ado(
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with contextlib.suppress(Misconfigured):  # a machine may have no IPv6
-        async with site.serve(config.load(environ), works=False):
+        async with site.serve(config.load(environ), asyncio.Event(), works=False):
             pass
     assert len(binding) > 1

@@ -8,7 +8,7 @@ import orjson
 from agiraph.cli.export import write_export
 from agiraph.services import people
 from agiraph.services.teams import Founded
-from agiraph.store import dump, teams
+from agiraph.store import dump, intake, teams
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.team import gathered, put
@@ -59,7 +59,7 @@ def _lacking(tx: Tx, founded: Founded, target: Path) -> set[str]:
     written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
     ids: set[str] = set()
     for table in dump.TABLES.keys() - NOT_ROWS_OF_PEOPLE:
-        if {"id", "team_id"} <= set(dump.columns(tx, table)):
+        if {"id", "team_id"} <= set(intake.shape(tx, table)):
             where = f"select id from {table} where team_id = :id"
             ids |= {str(row[0]) for row in tx.all(where, id=founded.team.id)}
     assert ids

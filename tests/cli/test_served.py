@@ -18,12 +18,16 @@ REPLY = "I hear you, and will see to it."
 
 
 def play(seen: Seen) -> Step:
-    """Asks once, then hands in; answers people at once."""
+    """Asks until it has the answer, then hands in; answers people at once."""
     if "no_work_needed" in seen.tools:
         return says(REPLY)
     if "ask_human" not in seen.tools:
         return says("There is nothing to add.")
-    answers = [message.text for message in seen.messages if message.role == "tool"]
+    answers = [
+        message.text
+        for message in seen.messages
+        if message.role == "tool" and not message.text.startswith("Not answered yet")
+    ]
     if not answers:
         return says(call("ask_human", question="Red or blue?", options=["red", "blue"]))
     return says(call("finish", summary=f"Painted it {answers[0]}."))
