@@ -182,11 +182,13 @@ async def test_headers_end_somewhere(tmp_path: Path) -> None:
 
 
 async def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home", limits=QUICK) as served, Client(served.port) as stalled:
+    async with serving(tmp_path / "home", limits=QUICK) as served:
         watched = await team(served)
         await served.world.store.write(tick, watched, 300, 20_000)
-        stalled.send(request(f"/api/teams/{watched}/events", served.port))
-        await until(lambda: served.connections.closed == {"stalled": 1})
+        # Connected only now: a client that says nothing for so long would be closed for that.
+        async with Client(served.port) as stalled:
+            stalled.send(request(f"/api/teams/{watched}/events", served.port))
+            await until(lambda: served.connections.closed.get("stalled") == 1)
         await until(lambda: all(c.state == "idle" for c in served.connections.open))
 
 
