@@ -124,7 +124,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 class Listener:
-    """Accepts connections on a socket; what uvicorn's server closes when it stops."""
+    """Accepts connections on a socket. It has the methods by which uvicorn stops a server."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class Listener:
                 self._connections.leave(connection)
 
     def _pause(self) -> None:
-        """Accept again in a moment: a socket that cannot be accepted stays readable."""
+        """Stop accepting for a moment: no file descriptor is free, and `accept` would loop."""
         self._connections.note("no file descriptor", "")
         self._connections.drop_oldest()
         self._loop.remove_reader(self._socket)

@@ -40,7 +40,7 @@ def _lines(path: Path, things: Iterable[Any]) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file, its mode included, without the keys that are known here."""
+    """Copy a file and its mode; known keys in it are overwritten."""
     with Path(source).open("rb") as file, Path(target).open("xb") as copy:
         for piece in Redactor().stream(file):
             copy.write(piece)

@@ -83,7 +83,7 @@ class _Filling:
     redacted: list[str] = field(default_factory=list[str])
 
     def add(self, name: str, source: IO[bytes], *, mode: int) -> None:
-        """Somebody may be writing to it: what is hashed is what is kept, from a copy of our own."""
+        """Add a file. It is copied before it is hashed, as another process may write to it."""
         digest, redactor = hashlib.sha256(), Redactor()
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
             for piece in redactor.stream(source):

@@ -92,7 +92,7 @@ def show_own_processes() -> bool:
     is_private = libc.unshare(CLONE_NEWNS) == 0
     if not is_private or libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) != 0:
         return False
-    # Some containers refuse this one; the command then sees the numbers of the outside.
+    # Some containers refuse a private /proc; the command then sees the process ids outside.
     return mount(b"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) == 0
 
 

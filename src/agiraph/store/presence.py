@@ -26,7 +26,7 @@ from agiraph.store.tx import Tx
 log = logging.getLogger("agiraph.presence")
 
 BEAT_S = 1.0
-"""Between two beats, each with a look at the other workers."""
+"""Seconds between two renewals of this worker's row; each is followed by a look at the others."""
 GONE_LOOKS = 3
 """Looks in a row that find a worker without its lock and silent, until its jobs are freed."""
 HUNG_LOOKS = 20

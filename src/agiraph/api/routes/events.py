@@ -88,7 +88,7 @@ async def follow_all(socket: WebSocket) -> None:
 
 @contextlib.asynccontextmanager
 async def _place(api: Api, socket: WebSocket) -> AsyncGenerator[bool]:
-    """A place among the open WebSockets; without one the client is told so and closed."""
+    """Count the client among the open WebSockets, or close it with a code if there are too many."""
     caller: str = socket.state.caller.name
     if not api.hub.enter(caller):
         await socket.close(TOO_MANY, "Too many WebSockets are open; close some and come again.")
