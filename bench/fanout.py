@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.people import Limits
+from agiraph.domain.agents import Limits
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.registry import Keys

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.people import Limits
-from agiraph.services import teams, triggers, work
+from agiraph.domain.agents import Limits
+from agiraph.services.lifecycle import claims, teams
+from agiraph.services.triggers import definitions
 from agiraph.store.tx import Tx
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
@@ -31,7 +32,7 @@ def _found(tx: Tx, first: int, count: int) -> None:
             limits=Limits(),
         )
         config = {"interval_seconds": EVERY, "when": "news"}
-        triggers.create(tx, agent_id=founded.coordinator.id, type="heartbeat", config=config)
+        definitions.create(tx, agent_id=founded.coordinator.id, type="heartbeat", config=config)
 
 
 def _pages(tx: Tx) -> int:
@@ -47,7 +48,7 @@ def _looks(tx: Tx) -> int:
 
 async def _pass_minute(world: World) -> None:
     world.clock.advance(seconds=EVERY)
-    while await world.store.write(work.ring):
+    while await world.store.write(claims.ring):
         pass
 
 

@@ -8,7 +8,7 @@ from agiraph import config
 from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX
-from agiraph.hidden import redact
+from agiraph.redaction import redact
 from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook

@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 import pytest
 
-from agiraph import config, hidden, logs
+from agiraph import config, logs, redaction
 from agiraph.domain.errors import Misconfigured
 from tests.api.serving import Served, serving
 from tests.cli.shell import Shell
@@ -86,9 +86,9 @@ def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
 
 
 def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hidden, "_needles", [])
-    monkeypatch.setattr(hidden, "_values", {})
-    hidden.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
+    monkeypatch.setattr(redaction, "_needles", [])
+    monkeypatch.setattr(redaction, "_values", {})
+    redaction.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
     log.warning("asked with %s", "sk-very-secret-indeed")
     assert "very-secret" not in lines.getvalue()
     assert read(lines)[0]["message"] == "asked with [hidden]"

@@ -1,6 +1,6 @@
 """`python -m agiraph`, and the `agiraph` command."""
 
-from agiraph.hidden import hide
+from agiraph.redaction import hide
 
 
 def main() -> None:

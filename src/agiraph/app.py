@@ -22,12 +22,12 @@ from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
-from agiraph.runtime.rounds import Rounds
-from agiraph.runtime.ticker import Callback, Ticker
+from agiraph.runtime.periodic import Rounds
 from agiraph.runtime.tracing import Tracing
+from agiraph.runtime.trigger_worker import Callback, Ticker
 from agiraph.runtime.watchdog import watch
+from agiraph.store.connect import open_store
 from agiraph.store.database import Store
-from agiraph.store.opening import open_store
 from agiraph.store.server_clock import ServerClock, told
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext

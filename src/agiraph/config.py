@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
+from agiraph.location import FILE, IN_FILE, Place, chain, find, written_in
 from agiraph.logs import LEVELS
-from agiraph.place import FILE, IN_FILE, Place, chain, find, written_in
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import VENDORS, Keys, Server
 from agiraph.runtime.channels import Channel

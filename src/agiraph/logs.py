@@ -17,7 +17,7 @@ from typing import IO, Protocol
 
 import orjson
 
-from agiraph.hidden import redact
+from agiraph.redaction import redact
 
 LEVELS = ("debug", "info", "warning", "error")
 _STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

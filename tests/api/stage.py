@@ -9,8 +9,11 @@ from typing import Any
 
 from agiraph.domain.ids import HUMAN
 from agiraph.providers.base import Request
-from agiraph.services import access, conversation, knowledge, triggers
-from agiraph.services.teams import Founded
+from agiraph.services import access
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.triggers import definitions
 from agiraph.store import knowledge as known
 from agiraph.testing import Says, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -65,10 +68,10 @@ class Stage:
 
 def _learn(tx: Any, founded: Founded) -> dict[str, str]:
     agent = founded.coordinator
-    memory = knowledge.remember(tx, agent, "Likes figures.", author=HUMAN)
-    insight = knowledge.learn(tx, agent, "fact", "Prices fall in May.", author=HUMAN)
-    held = knowledge.learn(tx, agent, "fact", "Buy now.", author=agent.id, held=True)
-    made = triggers.create(tx, agent_id=agent.id, type="webhook", config={})
+    memory = items.remember(tx, agent, "Likes figures.", author=HUMAN)
+    insight = items.learn(tx, agent, "fact", "Prices fall in May.", author=HUMAN)
+    held = items.learn(tx, agent, "fact", "Buy now.", author=agent.id, held=True)
+    made = definitions.create(tx, agent_id=agent.id, type="webhook", config={})
     token = access.issue(tx, kind="token", name="for a test", scope="read")
     conversation.say(tx, agent.id, "And the second?")
     return {

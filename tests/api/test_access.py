@@ -11,14 +11,15 @@ import aiohttp
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from agiraph import config, site
-from agiraph.api.address import Address
+from agiraph import config, serving
 from agiraph.api.app import routes
 from agiraph.api.deps import Pace
+from agiraph.api.listen_address import Address
 from agiraph.domain.access import SCOPES, covers
 from agiraph.domain.errors import Misconfigured
 from agiraph.services import access
-from tests.api.serving import Served, serving
+from tests.api.serving import Served
+from tests.api.serving import serving as served_api
 
 OPERATIONS = [
     (method.upper(), path, operation["x-scope"])
@@ -79,7 +80,7 @@ async def test_a_token_that_has_run_out_opens_nothing(served: Served) -> None:
 
 
 async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home", pace=Pace(look=0.01)) as served:
+    async with served_api(tmp_path / "home", pace=Pace(look=0.01)) as served:
         lasting, ending = await issued(served), await issued(served)
         async with (
             served.follow(token=lasting.secret) as stays,
@@ -143,7 +144,7 @@ async def test_an_old_link_opens_nothing(served: Served) -> None:
 async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
     settings = config.load({"AGIRAPH_HOME": str(tmp_path / "home"), "AGIRAPH_PORT": "0"})
     async with (
-        site.serve(settings, asyncio.Event(), works=False) as opened,
+        serving.serve(settings, asyncio.Event(), works=False) as opened,
         aiohttp.ClientSession() as http,
     ):
         path = opened.runtime.home.token_path
@@ -215,7 +216,7 @@ async def test_no_socket_is_opened_to_others_in_the_clear(
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with pytest.raises(Misconfigured, match=r"certificate"):
-        async with site.serve(config.load(environ), asyncio.Event(), works=False):
+        async with serving.serve(config.load(environ), asyncio.Event(), works=False):
             pass
     assert binding == [None]
     Address(host=host, proxy="https://agents.example.org").check()
@@ -228,6 +229,6 @@ async def test_the_machine_itself_is_served_without_more_ado(
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with contextlib.suppress(Misconfigured):  # a machine may have no IPv6
-        async with site.serve(config.load(environ), asyncio.Event(), works=False):
+        async with serving.serve(config.load(environ), asyncio.Event(), works=False):
             pass
     assert len(binding) > 1

@@ -18,9 +18,9 @@ from agiraph.domain.chat import Words
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.time import SystemClock
-from agiraph.services import teams
+from agiraph.services.lifecycle import teams
 from agiraph.store import events
-from agiraph.store.following import MOST_HELD, PIECE, Follower, Speaker
+from agiraph.store.change_feed import MOST_HELD, PIECE, Follower, Speaker
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Process, Shell

@@ -1,7 +1,7 @@
 """The inbox over HTTP."""
 
 from agiraph.domain.ids import HUMAN
-from agiraph.services import mail
+from agiraph.services.mail import bus
 from tests.api.serving import Served
 
 
@@ -9,7 +9,7 @@ async def test_what_was_thought_of_a_briefing_is_shown_with_it(served: Served) -
     served.world.script("ada")
     founded = await served.world.found("Watch", start=False)
     sent = await served.world.store.write(
-        mail.send,
+        bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
         recipient=HUMAN,

@@ -1,7 +1,7 @@
 """Knowledge over HTTP: how it came about, page by page."""
 
 from agiraph.domain.ids import HUMAN
-from agiraph.services import knowledge
+from agiraph.services.knowledge import items
 from agiraph.store.tx import Tx
 from tests.api.serving import Served
 
@@ -12,7 +12,7 @@ async def test_changes_are_read_from_the_newest_back_or_from_one_on(served: Serv
 
     def learn(tx: Tx) -> None:
         for number in range(5):
-            knowledge.learn(
+            items.learn(
                 tx,
                 founded.coordinator,
                 "fact",

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from agiraph.api.routes.files import _open
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from tests.api.serving import TOKEN, Served
 from tests.api.test_gate import sent
 from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child

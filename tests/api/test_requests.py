@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.services import mail
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
@@ -161,7 +161,7 @@ async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> Non
     founded = await found(on_each)
     for number in range(7):
         await on_each.world.store.write(
-            mail.send,
+            bus.send,
             team_id=founded.team.id,
             sender=founded.coordinator.id,
             recipient="human",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.ids import TriggerId
-from agiraph.services import triggers
+from agiraph.services.triggers import definitions
 from agiraph.store.triggers import TRIGGERS
 from tests.api.serving import Served
 from tests.services.staging import pass_time
@@ -133,6 +133,6 @@ async def test_what_cannot_be_changed_so_is_said_and_nothing_is_changed(
 
 async def test_what_is_over_is_not_changed(served: Served) -> None:
     trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
-    await served.world.store.write(triggers.cancel, TriggerId(trigger.id))
+    await served.world.store.write(definitions.cancel, TriggerId(trigger.id))
     status, problem = await trigger.change(config={"cron": "@daily"})
     assert (status, "make a new one instead" in problem["detail"]) == (422, True)

@@ -18,7 +18,8 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.home import commands
-from agiraph.services import checkup, mail
+from agiraph.services import health
+from agiraph.services.mail import bus
 from agiraph.store import deliveries, waits
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.nodes import NODES
@@ -81,7 +82,7 @@ def lose_timers(tx: Tx) -> None:
 def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
     deliveries.add_channels(tx, {"mail": frozenset({"report"})})
     node = NODES.get(tx, node_id)
-    message = mail.send(
+    message = bus.send(
         tx, team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",
         title="News", text="It is done.", node_id=node_id,
     )  # fmt: skip
@@ -326,7 +327,7 @@ async def test_running_work_that_has_no_runner_or_cannot_end_is_found(
             known: dict[str, Any] = {"status": NodeStatus.RUNNING, "owner": "run_gone"}
             before = NODES.get(tx, founded.node.id)
             NODES.update(tx, founded.node.id, **{**known, **changes})
-            found = checkup.stuck(tx, is_running=True)
+            found = health.stuck(tx, is_running=True)
             if tx.dialect == "postgres":  # whose engine would mend it before anybody looks
                 NODES.update(tx, before.id, status=before.status, owner=None)
             return found

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from agiraph.cli.export import write_export
-from agiraph.services import people
-from agiraph.services.teams import Founded
-from agiraph.store import dump, intake, teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
+from agiraph.store import dump, dump_validation, teams
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.team import gathered, put
@@ -28,7 +28,7 @@ async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
         says(call("publish", summary="Built.")),
     )
     temp = await world.store.write(
-        people.hire, founded.team.id, name="temp", role="worker", model="scripted/temp",
+        roster.hire, founded.team.id, name="temp", role="worker", model="scripted/temp",
         persistent=False,
     )  # fmt: skip
     node_id = await put(world, founded, "build", to=temp)
@@ -59,7 +59,7 @@ def _lacking(tx: Tx, founded: Founded, target: Path) -> set[str]:
     written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
     ids: set[str] = set()
     for table in dump.TABLES.keys() - NOT_ROWS_OF_PEOPLE:
-        if {"id", "team_id"} <= set(intake.shape(tx, table)):
+        if {"id", "team_id"} <= set(dump_validation.shape(tx, table)):
             where = f"select id from {table} where team_id = :id"
             ids |= {str(row[0]) for row in tx.all(where, id=founded.team.id)}
     assert ids

@@ -14,7 +14,7 @@ from agiraph.providers.gemini import GeminiModel
 from agiraph.providers.http import Http
 from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.registry import Registry
-from agiraph.services import teams
+from agiraph.services.lifecycle import teams
 from agiraph.store import threads
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.threads import THREADS

@@ -11,7 +11,7 @@ from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import ModelRefused
 from agiraph.providers import anthropic, gemini, openai
 from agiraph.providers.base import Request
-from agiraph.providers.line import Body
+from agiraph.providers.http_connection import Body
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.model_server.form import signature

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from agiraph.domain.ids import AgentId
 from agiraph.providers.base import Request
-from agiraph.services import triggers, work
+from agiraph.services.lifecycle import claims
+from agiraph.services.triggers import definitions
 from agiraph.store import teams as rows
 from agiraph.store import triggers as trigger_rows
 from agiraph.store.tx import Tx
@@ -77,7 +78,7 @@ def _now(home: Path) -> datetime:
 
 def _schedule_once(tx: Tx, agent_id: AgentId) -> None:
     if not trigger_rows.active_of_agent(tx, agent_id):
-        triggers.create(
+        definitions.create(
             tx,
             agent_id=agent_id,
             type="scheduled",
@@ -108,7 +109,7 @@ async def life(home: Path) -> None:
         if _now(home) < moment:
             Ledger(home).note("clock", moment.isoformat())
             world.clock.advance(seconds=(moment - world.clock.now()).total_seconds())
-        await world.store.write(work.ring)
+        await world.store.write(claims.ring)
         await world.settle()
     await world.stop()
 

@@ -11,7 +11,8 @@ from agiraph.domain.deliveries import Parcel
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.messages import INBOX
 from agiraph.providers.base import Request
-from agiraph.services import board, teams
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams
 from agiraph.store import nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
@@ -58,7 +59,7 @@ def _watch_once(tx: Tx, task: str) -> None:
     [team] = rows.every(tx)
     [agent] = rows.members(tx, team.id)
     if all(node.task != task for node in nodes.board(tx, team.id)):
-        board.create(
+        planning.create(
             tx,
             team_id=team.id,
             task=task,

@@ -8,22 +8,16 @@ from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
 from agiraph.faultpoints import fault
-from agiraph.home import beneath
+from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
 from agiraph.runtime import program_runs
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
-from agiraph.services import (
-    conversation,
-    firing,
-    journal,
-    knowledge,
-    mail,
-    reflection,
-    ringing,
-    waiting,
-    work,
-)
+from agiraph.services.board import waiting
+from agiraph.services.knowledge import items, reflection
+from agiraph.services.lifecycle import claims, conversation, journal
+from agiraph.services.mail import bus
+from agiraph.services.triggers import due, firing
 from agiraph.store import messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
@@ -95,7 +89,7 @@ def _split(name: str) -> None:
 def inplace_write() -> None:
     """A file is written where it stands, in two pieces."""
 
-    def write(self: beneath.Folder, rel: str, data: bytes, *, synced: bool = True) -> None:
+    def write(self: safe_folder.Folder, rel: str, data: bytes, *, synced: bool = True) -> None:
         with self._parent(tuple(rel.split("/")), create=True) as parent:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             file = os.open(rel.split("/")[-1], flags, 0o600, dir_fd=parent)
@@ -104,7 +98,7 @@ def inplace_write() -> None:
             os.write(file, data[len(data) // 2 :])
             os.close(file)
 
-    beneath.Folder.write = write  # type: ignore[method-assign]
+    safe_folder.Folder.write = write  # type: ignore[method-assign]
 
 
 def move_publish() -> None:
@@ -141,7 +135,7 @@ def split_answer() -> None:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
-            self, mail.close, question_id, args[1], decision=kwargs.get("decision")
+            self, bus.close, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
             return await write(self, waiting.settle, f"answer:{question_id}", args[1])
@@ -176,7 +170,7 @@ def popped_mail() -> None:
         def pop(tx: Tx) -> list[Any]:
             unseen = messages.unseen(tx, ctx.agent.id)
             messages.mark_seen(tx, [m.id for m in unseen])
-            return [(str(m.id), mail.as_heard(tx, m)) for m in unseen]
+            return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
         notices = [journal.Notice(ref, text) for ref, text in popped]
@@ -233,13 +227,13 @@ def split_conversation() -> None:
         if verb is not conversation.conclude:
             return await write(self, verb, *args, **kwargs)
         kept: list[dict[str, Any]] = []
-        send = mail.send
-        mail.send = lambda tx, **message: kept.append(message)  # type: ignore[assignment]
+        send = bus.send
+        bus.send = lambda tx, **message: kept.append(message)  # type: ignore[assignment]
         try:
             await write(self, verb, *args, **kwargs)
         finally:
-            mail.send = send
-        return await write(self, mail.send, **kept[0])
+            bus.send = send
+        return await write(self, bus.send, **kept[0])
 
     SqliteStore.write = split  # type: ignore[method-assign]
 
@@ -247,7 +241,7 @@ def split_conversation() -> None:
 def split_harvest() -> None:
     """What was learned is stored in one transaction, and its thread marked in the next."""
     write = SqliteStore.write
-    knowledge._identity = lambda *_: new_id("insight")
+    items._identity = lambda *_: new_id("insight")
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not reflection.keep:
@@ -272,10 +266,10 @@ def split_firing() -> None:
 
     def fire(tx: Tx, timers: list[str]) -> None:
         for timer in timers:
-            ringing.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not work.ring:
+        if verb is not claims.ring:
             return await write(self, verb, *args, **kwargs)
         return await write(self, fire, await write(self, take))
 

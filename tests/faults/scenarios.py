@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agiraph.domain.people import Rule
+from agiraph.domain.agents import Rule
 from agiraph.providers.base import Request
-from agiraph.services import board, people, teams
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
@@ -154,8 +156,8 @@ async def publishing(home: Path) -> None:
 
     def employ(tx: Tx) -> str:
         founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False, learns=False)
-        worker = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
-        board.create(
+        worker = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
+        planning.create(
             tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id
         )
         return founded.team.id

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agiraph.domain.errors import AgiraphError, NotFound, OutOfScope, Refused
-from agiraph.home.beneath import Folder
-from agiraph.home.openers import PARTIAL, Opener, best_opener, by_walk, split
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import PARTIAL, Opener, best_opener, by_walk, split
 
 SECRET = b"the secret outside"
 RACING_READS = 100_000

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import HomeInUse, Misconfigured, OutOfScope
 from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.people import Team
 from agiraph.home import layout
 from agiraph.home.layout import Home
 

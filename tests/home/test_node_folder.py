@@ -15,8 +15,8 @@ from agiraph import faultpoints
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import WorkNode
-from agiraph.home.beneath import Folder
 from agiraph.home.node_folder import Manifest, NodeFolder
+from agiraph.home.safe_folder import Folder
 
 NODE = WorkNode(
     id=NodeId("node_1"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.people import Team
 from agiraph.home import notes
 from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.notes import Notes

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound, OutOfScope
 from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.people import Team
 from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.scopes import ACCESS, Place, Scope, Want
 

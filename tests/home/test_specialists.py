@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Specialist
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Specialist
 from agiraph.home.layout import Home
 from agiraph.home.specialists import LONGEST, parse, specialists
 from agiraph.tools.toolsets import BUILT_IN, ROLES

@@ -8,7 +8,7 @@ import pytest
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.testing import Call, PowerCut, Says, World, call, says
 from tests.tools.made import Told, folder, made
 

@@ -4,16 +4,17 @@ import asyncio
 
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import board, people
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import spend
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 
 
 def _employ(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) -> NodeId:
-    worker = people.hire(tx, team_id, name=name, role="worker", model=f"scripted/{name}")
-    return board.create(
+    worker = roster.hire(tx, team_id, name=name, role="worker", model=f"scripted/{name}")
+    return planning.create(
         tx,
         team_id=team_id,
         task="Note",

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.people import Rule
+from agiraph.domain.agents import Rule
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import conversation, research
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import conversation, research
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import messages, threads
 from agiraph.testing import World
 from tests.policies.obedient import SECRET, Sink, obedient, order, sink, web
@@ -536,7 +536,7 @@ async def test_limits_stay_as_they_were(scene: Scene) -> None:
 
 def _research(tx: Any, team: Founded, url: str) -> WorkNode:
     from agiraph.domain.ids import ThreadId
-    from agiraph.services.hiring import Hirer
+    from agiraph.services.members.hiring import Hirer
 
     hirer = Hirer(team.coordinator, ThreadId("t_none"), {}, lambda name: None)
     return research.start(tx, hirer, order("web_fetch", url=url), searches=0, pages=2)

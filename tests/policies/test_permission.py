@@ -2,9 +2,9 @@
 
 import pytest
 
-from agiraph.domain.people import Rule
+from agiraph.domain.agents import Rule
 from agiraph.domain.work import NodeStatus
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.testing import World, call, says
 from tests.tools.made import Told, folder, made, refused
 

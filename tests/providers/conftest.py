@@ -18,7 +18,9 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Lines are tested on the loop that commands use as well as on Python's own."""
     own = {"asyncio": asyncio.new_event_loop}
-    return own | {"uvloop": uvloop.new_event_loop} if "test_line" in item.path.name else own
+    return (
+        own | {"uvloop": uvloop.new_event_loop} if "test_http_connection" in item.path.name else own
+    )
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from agiraph.providers.http import Http, Response
-from agiraph.providers.line import Body
+from agiraph.providers.http_connection import Body
 
 Talk = Callable[["Caller"], Awaitable[None]]
 """What a server does with one connection."""

@@ -13,7 +13,7 @@ from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http import Http
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Keys
-from agiraph.services import costs
+from agiraph.services.board import costs
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Garbage
 from agiraph.testing.scripted import as_reply

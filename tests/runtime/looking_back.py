@@ -9,7 +9,7 @@ from agiraph.domain.chat import Turn
 from agiraph.domain.ids import SYSTEM, AgentId, TeamId
 from agiraph.domain.work import Source, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services import board
+from agiraph.services.board import planning
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
 
@@ -69,7 +69,7 @@ async def give(
 ) -> WorkNode:
     """A piece of work, by default one that nobody asked for."""
     return await world.store.write(
-        board.create,
+        planning.create,
         team_id=team_id,
         task=task,
         title=task,

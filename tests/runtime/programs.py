@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
+from agiraph.domain.agents import Rule
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Rule
 from agiraph.domain.work import WorkNode
-from agiraph.services import board, people
-from agiraph.services import teams as founding
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams as founding
+from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import World
@@ -134,10 +135,10 @@ def give(
     )
     team_id = founded.team.id
     creator = founded.coordinator.id if creator == "coordinator" else creator
-    agent = people.hire(
+    agent = roster.hire(
         tx, team_id, name="tool", role="worker", model="cli", kind="cli", command=command
     )
-    return board.create(
+    return planning.create(
         tx,
         team_id=team_id,
         task="Do it.",

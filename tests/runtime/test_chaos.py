@@ -19,8 +19,9 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
-from agiraph.services import journal, mail, teams
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import journal, teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, spend, threads
 from agiraph.store.database import Store
 from tests.box import Box
@@ -85,7 +86,7 @@ class Chaos:
             text = f"piece {number} of {agent.team.goal}, notes: {self.chance.randrange(1, 4)}"
             await self.insist(
                 lambda agent=agent, number=number, text=text: self.store.write(
-                    mail.send,
+                    bus.send,
                     team_id=agent.team.id,
                     sender=HUMAN,
                     recipient=agent.coordinator.id,

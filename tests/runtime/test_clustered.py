@@ -12,8 +12,9 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, endings, teams
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import endings, teams
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import events, nodes, threads
 from agiraph.store.database import Store
 from agiraph.testing import World
@@ -203,7 +204,7 @@ async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
     )
     await cluster.store.write(teams.pause, founded.team.id)
     await cluster.store.write(
-        board.create,
+        planning.create,
         team_id=founded.team.id,
         task="Later",
         source="user",

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from agiraph import config, hidden
+from agiraph import config, redaction
+from agiraph.domain.agents import Rule
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Decision
-from agiraph.domain.people import Rule
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
 from agiraph.runtime.command_line import LONGEST_RESULT, Command
-from agiraph.services import retries, stalls
+from agiraph.services.lifecycle import retries, stalled
 from agiraph.testing import World
 from tests.runtime.programs import (
     Gate,
@@ -173,7 +173,7 @@ async def test_an_empty_result_is_one_that_is_still_being_written(
 async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(stalled, "AFTER_SECONDS", 0.5)
     gate = Gate.at(tmp_path / "gate")
     node = await given(world, f"cat {gate}; cat {gate} > /dev/null; {HANDS_IN}")
 
@@ -224,9 +224,9 @@ async def test_keys_are_not_for_programs_unless_their_table_names_them(
 async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hidden, "_values", {})
-    monkeypatch.setattr(hidden, "_needles", [])
-    hidden.keep({"AGENT_TOKEN": CANARY})
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    redaction.keep({"AGENT_TOKEN": CANARY})
     says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
     agent = Command(command=says_it, environment={"T": CANARY})
     async with World(tmp_path / "h", database_url=database_url, commands={"a": agent}) as world:

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import endings, teams
+from agiraph.services.lifecycle import endings, teams
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
     Crowd,

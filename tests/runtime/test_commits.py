@@ -10,7 +10,7 @@ from agiraph import faultpoints
 from agiraph.domain.chat import Turn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import spend
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel

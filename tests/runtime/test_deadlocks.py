@@ -15,8 +15,10 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Pending
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import board, endings, people
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import teams, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -101,7 +103,7 @@ async def test_two_cannot_wait_for_each_others_results(world: World) -> None:
 
 async def hire(world: World, founded: Founded, name: str) -> Any:
     return await world.store.write(
-        people.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
+        roster.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
     )
 
 
@@ -310,7 +312,7 @@ async def test_two_that_begin_to_wait_for_each_other_at_once_do_not_both(
 
 
 def _choose(tx: Tx, node_id: NodeId, worker: Any) -> None:
-    board.choose(tx, NODES.get(tx, node_id), worker)
+    planning.choose(tx, NODES.get(tx, node_id), worker)
 
 
 @on_postgres

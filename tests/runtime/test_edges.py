@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, StopReason
-from agiraph.services import endings, people, retries, teams
+from agiraph.services.lifecycle import endings, retries, teams
+from agiraph.services.members import roster
 from agiraph.store.teams import TEAMS
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
@@ -31,7 +32,7 @@ async def test_two_agents_do_not_report_results_to_each_other_for_ever(world: Wo
     bob = world.script("bob", *[says(call("publish", summary="One, two, three."))] * 50)
     founded = await world.found("Let Bob count", start=False, mode="infinite")
     await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     await world.say(founded.coordinator.id, "Begin.", team_id=founded.team.id)
     async with asyncio.timeout(10):

@@ -9,8 +9,9 @@ import pytest
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import board, endings, teams
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import endings, teams
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import spend
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
@@ -29,7 +30,7 @@ async def assign(world: World, founded: Founded, *tasks: str) -> list[WorkNode]:
 
     def create(tx: Tx) -> list[WorkNode]:
         return [
-            board.create(
+            planning.create(
                 tx,
                 team_id=founded.team.id,
                 task=task,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Agent
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import board
+from agiraph.services.board import planning
 from agiraph.store import nodes
 from agiraph.store.tx import Aftermath, Tx
 from agiraph.testing import Says, World, call, says
@@ -93,7 +93,7 @@ async def test_words_at_every_commit_of_a_work_are_answered_once_and_heard_once(
 
 
 def _set_to_work(tx: Tx, agent: Agent) -> WorkNode:
-    return board.create(
+    return planning.create(
         tx, team_id=agent.team_id, task="Lay the bricks", source="user", assignee_id=agent.id
     )
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import (
     Misconfigured,
     ModelGarbled,
@@ -12,9 +13,8 @@ from agiraph.domain.errors import (
     ModelUnavailable,
 )
 from agiraph.domain.events import Event, EventType
-from agiraph.domain.people import Team
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services import endings, teams
+from agiraph.services.lifecycle import endings, teams
 from agiraph.store import spend
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath

@@ -23,8 +23,8 @@ from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.runtime.outbox import Outbox
-from agiraph.services import deliveries, inbox, mail, quiet
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
 from agiraph.store import deliveries as rows
 from agiraph.testing import World, call, says
 from tests.runtime.receivers import Mail, Web
@@ -48,7 +48,7 @@ async def tell(
     world: World, founded: Founded, text: str = "Look at this.", kind: MessageKind = "briefing"
 ) -> Message:
     return await world.store.write(
-        mail.send,
+        bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
         recipient=HUMAN,
@@ -264,7 +264,9 @@ async def test_briefings_wait_for_the_end_of_quiet_hours_and_questions_do_not(
     lines: list[str] = []
     async with opened(tmp_path, database_url, here=Terminal(write=lines.append)) as world:
         founded = await founded_in(world)
-        await world.store.write(quiet.keep, founded.team.id, "22:00-07:00", zone="Europe/Berlin")
+        await world.store.write(
+            quiet_hours.keep, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
+        )
         world.clock.advance(hours=13)  # 22:00 UTC is 23:00 in Berlin
         briefing = await tell(world, founded, "Rates rose")
         question = await tell(world, founded, "May I?", "question")

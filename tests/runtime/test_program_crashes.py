@@ -14,7 +14,8 @@ from agiraph.domain.messages import Decision
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.runtime.command_line import Command
-from agiraph.services import mail, retries
+from agiraph.services.lifecycle import retries
+from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
@@ -165,7 +166,7 @@ async def test_a_message_for_the_run_that_died_does_not_start_the_program_again(
         await gate.heard()
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
-        mail.send,
+        bus.send,
         team_id=node.team_id,
         sender=node.creator_id,
         recipient=str(node.assignee_id),
@@ -244,7 +245,7 @@ async def test_what_it_was_told_before_the_kill_is_in_its_inbox_afterwards(
     assert node.assignee_id is not None
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
-        mail.send, team_id=node.team_id, sender=HUMAN, recipient=node.assignee_id, text="Hello."
+        bus.send, team_id=node.team_id, sender=HUMAN, recipient=node.assignee_id, text="Hello."
     )
     await store.close()
     async with runtime(home):

@@ -7,10 +7,11 @@ import pytest
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
-from agiraph.runtime.asking import value_in
 from agiraph.runtime.reflection import _ended, read_insights, read_verdict, record
-from agiraph.services import people, teams
-from agiraph.services.teams import Founded
+from agiraph.runtime.structured_question import value_in
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import messages, threads
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -262,7 +263,7 @@ async def test_workers_look_back_too(world: World) -> None:
     founded = await begun(world, Thinker())
     world.model("bob", thinker)
     bob = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     node = await give(world, founded.team.id, bob.id)
     await world.settle()
@@ -276,7 +277,7 @@ async def test_worker_agents_cannot_send_briefings(world: World) -> None:
     founded = await begun(world, Thinker())
     world.model("bob", thinker)
     bob = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     await give(world, founded.team.id, bob.id)
     await world.settle()

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refused
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
 from agiraph.runtime.lanes import PLACES
-from agiraph.services import board, people, teams
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import spend
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
@@ -244,10 +246,10 @@ async def test_a_wait_for_teammates_ends_when_the_human_wants_something(world: W
     )
     founded, ada = await idle(world)
     await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
     )
     await world.store.write(
-        board.create, team_id=founded.team.id, task="Report", source="user", assignee_id=ada.id
+        planning.create, team_id=founded.team.id, task="Report", source="user", assignee_id=ada.id
     )
     await world.settle()
     await world.chat(ada.id, "Include pricing")
@@ -291,7 +293,7 @@ async def test_any_worker_can_be_spoken_to(world: World) -> None:
     hand = world.script("hand", says(call("publish", summary="ok")))
     founded, _ = await idle(world)
     alice = await world.store.write(
-        people.hire, founded.team.id, name="alice", role="worker", model="scripted/hand"
+        roster.hire, founded.team.id, name="alice", role="worker", model="scripted/hand"
     )
     await world.chat(alice.id, "Data centre only")
     await world.settle()

@@ -11,8 +11,8 @@ from agiraph.domain.errors import HomeInUse
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import teams, work
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import claims, teams
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import events, nodes, threads
 from agiraph.store import teams as rows
 from agiraph.testing import PowerCut, Says, World, call, says
@@ -100,7 +100,7 @@ async def test_who_was_cut_off_before_it_began_still_hears_its_task_first(home: 
     founded = await home.found("Paint the fence")
     queue = Queue(founded.coordinator.id, "work")
     while not await home.questions(founded.team.id):
-        await home.store.write(work.claim, queue, owner="one that dies at once")
+        await home.store.write(claims.claim, queue, owner="one that dies at once")
     [question] = await home.questions(founded.team.id)
     await home.answer(question, "Try again.")
     await home.restart()

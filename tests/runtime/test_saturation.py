@@ -11,11 +11,11 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
-from agiraph.services import teams
+from agiraph.services.lifecycle import teams
 from agiraph.store import nodes, spend
 from agiraph.store.database import Store
-from agiraph.store.listening import Notice, listen
 from agiraph.store.nodes import NODES
+from agiraph.store.notify import Notice, listen
 from agiraph.store.postgres import EVENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, call, says

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services import endings
+from agiraph.services.lifecycle import endings
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, says

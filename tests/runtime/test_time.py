@@ -12,8 +12,9 @@ import pytest
 
 from agiraph.domain.ids import AgentId
 from agiraph.domain.triggers import Trigger
-from agiraph.services import triggers, work
-from agiraph.services.firing import MISFIRE
+from agiraph.services.lifecycle import claims
+from agiraph.services.triggers import definitions
+from agiraph.services.triggers.firing import MISFIRE
 from agiraph.store import triggers as rows
 from agiraph.store import waits
 from agiraph.store.tx import Tx
@@ -123,7 +124,7 @@ def live(tx: Tx, clock: Clock) -> None:
     real = tx.now
     while (due := waits.next_due(tx)) is not None and clock.reach(due):
         tx.now = clock.now
-        while work.ring(tx):
+        while claims.ring(tx):
             pass
     tx.now = real
 
@@ -139,7 +140,7 @@ def jumps(start: datetime, days: int) -> list[tuple[datetime, timedelta]]:
 def make(tx: Tx, agent_id: AgentId, zone: str, start: datetime) -> list[Trigger]:
     real, tx.now = tx.now, start
     made = [
-        triggers.create(
+        definitions.create(
             tx,
             agent_id=agent_id,
             type="scheduled",

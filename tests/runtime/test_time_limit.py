@@ -13,7 +13,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Keys
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import spend
 from agiraph.store.tx import Aftermath
 from agiraph.testing import ModelServer, World, call, says

@@ -18,7 +18,7 @@ from agiraph.providers.base import Model
 from agiraph.providers.registry import Keys
 from agiraph.runtime import tracing
 from agiraph.runtime.tracing import Tracing
-from agiraph.services import teams
+from agiraph.services.lifecycle import teams
 from agiraph.testing import call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.cli.shell import Shell
@@ -122,7 +122,7 @@ async def test_an_error_is_told_by_its_kind_and_not_by_its_words(tmp_path: Path)
 def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     assert tracing.opened("", {}) is None
     look = (
-        "import sys; import agiraph.site; "
+        "import sys; import agiraph.serving; "
         "print([name for name in sys.modules if name.startswith('opentelemetry.sdk')])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

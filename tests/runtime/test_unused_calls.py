@@ -9,7 +9,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Keys
-from agiraph.services import costs
+from agiraph.services.board import costs
 from agiraph.store import spend
 from agiraph.testing import ModelServer, World, says
 from agiraph.testing.model_server import (

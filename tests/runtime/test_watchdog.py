@@ -16,7 +16,8 @@ from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import endings, journal, people, stalls
+from agiraph.services.lifecycle import endings, journal, stalled
+from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
@@ -24,7 +25,7 @@ from tests.services.team import gathered, put
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
-LATE = stalls.AFTER_SECONDS + 1
+LATE = stalled.AFTER_SECONDS + 1
 
 
 async def look(world: World, node_id: NodeId, *seconds: float) -> list[int]:
@@ -32,7 +33,7 @@ async def look(world: World, node_id: NodeId, *seconds: float) -> list[int]:
     told: list[int] = []
     for each in seconds:
         world.clock.advance(seconds=each)
-        await world.store.write(stalls.look)
+        await world.store.write(stalled.look)
         told.append(len(await notes(world, node_id)))
     return told
 
@@ -67,7 +68,7 @@ async def test_a_stall_is_told_once_an_episode_to_whoever_gave_the_work(world: W
     )
     founded, _ = await gathered(world)
     worker = await world.store.write(
-        people.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
+        roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
     node_id = await put(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()
@@ -217,7 +218,7 @@ async def test_a_stall_is_told_to_the_person_when_nobody_is_at_work_to_hear_it(
     steps = Steps(world, "slow", says(call("publish", summary="x")))
     founded, _ = await gathered(world, mode="infinite")
     worker = await world.store.write(
-        people.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
+        roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
     node_id = await put(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()

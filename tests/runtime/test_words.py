@@ -6,8 +6,11 @@ from agiraph.domain.chat import IN_WORDS, Lease
 from agiraph.domain.ids import HUMAN, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import endings, mail, people, unfinished
-from agiraph.services.teams import Founded
+from agiraph.services.board import unfinished
+from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import threads, waits
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -162,7 +165,7 @@ async def test_work_that_nobody_was_chosen_for_is_handed_out_and_waited_for(worl
     )
     founded = await world.found("Lead")
     await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
     )
     await world.settle()
     goal, child = await board(world, founded)
@@ -229,7 +232,7 @@ async def test_no_circle_of_waits_comes_of_words(world: World) -> None:
 
 def ask(tx: Tx, founded: Founded) -> None:
     assert founded.node is not None
-    mail.send(
+    bus.send(
         tx,
         team_id=founded.team.id,
         sender=founded.coordinator.id,

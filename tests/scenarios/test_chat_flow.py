@@ -8,7 +8,7 @@ from agiraph.domain.ids import HUMAN, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.registry import Keys
-from agiraph.services import mail
+from agiraph.services.mail import bus
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -205,7 +205,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
             await until(world, lambda: is_launched("A chapter on inference"))
             await cast.all_are_told.reached(2)
             sent: list[Message] = await world.store.write(
-                mail.broadcast, team_id=team.id, sender=HUMAN, text=PRICES
+                bus.broadcast, team_id=team.id, sender=HUMAN, text=PRICES
             )
             cast.all_are_told.set()
             await world.settle()

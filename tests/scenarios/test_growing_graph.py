@@ -6,7 +6,7 @@ import re
 from agiraph.domain.events import Event
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import people
+from agiraph.services.members import roster
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
 from tests.scenarios.reading import created, news, place
@@ -153,7 +153,7 @@ async def test_every_node_appears_when_its_reason_does(world: World) -> None:
     assert max(ended[n.id] for n in (b, c, d, e)) < met < reconvened < made[f.id]
     assert ended[f.id] < place(events, "node.completed", node_id=goal.id)
 
-    everyone = await world.store.read(people.roster, founded.team.id, all=True)
+    everyone = await world.store.read(roster.members, founded.team.id, all=True)
     assert [m.agent.name for m in everyone if m.doing != "left"] == ["coordinator"]
 
 

@@ -78,7 +78,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
 
 
 async def test_an_answer_to_someone_who_moved_on_still_counts(world: World) -> None:
-    from agiraph.services import endings
+    from agiraph.services.lifecycle import endings
 
     ada = world.script(
         "ada",

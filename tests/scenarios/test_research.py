@@ -9,8 +9,8 @@ import pytest
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import conversation
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import messages
 from agiraph.testing import PowerCut, World, call, says
 from agiraph.testing.script import Says

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.domain.knowledge import Insight
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Agent
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Request
-from agiraph.services import knowledge, people, work
-from agiraph.services.teams import Founded
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle import claims
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import threads, triggers
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -83,14 +85,14 @@ class Story:
         return await self.world.store.read(threads.turns, ThreadId(thread.id))
 
     async def insights(self) -> list[Insight]:
-        return await self.world.store.read(knowledge.insights, AgentId(self.lead.id))
+        return await self.world.store.read(items.insights, AgentId(self.lead.id))
 
     async def said(self) -> list[Message]:
         return await self.world.conversation(self.lead)
 
     async def an_hour_passes(self) -> None:
         self.world.clock.advance(hours=1)
-        await self.world.store.write(work.ring)
+        await self.world.store.write(claims.ring)
         await self.world.settle()
 
 
@@ -171,7 +173,7 @@ async def test_team_leads_have_1_hour_proactive_trigger(story: Story) -> None:
 
 async def test_workers_are_purely_reactive(story: Story) -> None:
     bob = await story.world.store.write(
-        people.hire, story.founded.team.id, name="bob", role="worker", model="scripted/ada"
+        roster.hire, story.founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
     assert await story.world.store.read(triggers.active_of_agent, bob.id) == []
     await story.an_hour_passes()

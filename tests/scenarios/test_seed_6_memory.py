@@ -9,7 +9,7 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.registry import Keys
-from agiraph.services import teams
+from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from agiraph.cli.export import write_export
+from agiraph.domain.agents import Team
 from agiraph.domain.events import Event
-from agiraph.domain.people import Team
 from agiraph.testing import World
 
 STATUS = {

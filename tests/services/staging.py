@@ -6,8 +6,8 @@ from typing import Any
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services.teams import Founded
-from agiraph.services.work import ring
+from agiraph.services.lifecycle.claims import ring
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.team import created, gathered

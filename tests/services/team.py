@@ -3,12 +3,13 @@
 import re
 from typing import Any
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.ids import AgentId, NodeId
-from agiraph.domain.people import Agent
 from agiraph.domain.work import Budget, WorkNode
 from agiraph.providers.base import Model, Request
-from agiraph.services import board, people
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
@@ -40,7 +41,7 @@ async def gathered(
     founded = await world.found("Get it done", **more)
     workers = {
         name: await world.store.write(
-            people.hire, founded.team.id, name=name, role="worker", model="scripted/hand"
+            roster.hire, founded.team.id, name=name, role="worker", model="scripted/hand"
         )
         for name in names
     }
@@ -56,7 +57,7 @@ def created(request: Request) -> list[str]:
 
 def _put(tx: Tx, founded: Founded, task: str, to: Agent | None, more: dict[str, Any]) -> WorkNode:
     assert founded.node is not None
-    return board.create(
+    return planning.create(
         tx,
         team_id=founded.team.id,
         task=task,

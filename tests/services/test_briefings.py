@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, TeamId
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Team
-from agiraph.services import briefings, quiet
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import briefings
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
 from agiraph.store.teams import TEAMS
 from agiraph.testing import World
@@ -164,7 +165,7 @@ def at(hours: str, zone: str, *moment: int) -> datetime | None:
     team = Team(
         id=TeamId("team_1"), name="T", goal="G", created_at=made, quiet_hours=hours, quiet_zone=zone
     )
-    return quiet.until(team, datetime(2026, *moment, tzinfo=UTC))
+    return quiet_hours.until(team, datetime(2026, *moment, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -206,5 +207,5 @@ async def test_quiet_hours_that_make_no_sense_are_refused(
 ) -> None:
     founded, _ = await begun(world, RATES)
     with pytest.raises(Refused, match=problem):
-        await world.store.write(quiet.keep, founded.team.id, hours, zone=zone)
+        await world.store.write(quiet_hours.keep, founded.team.id, hours, zone=zone)
     assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""

@@ -7,12 +7,14 @@ from typing import get_args
 
 import pytest
 
+from agiraph.domain.agents import Limits
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import NodeId
-from agiraph.domain.people import Limits
 from agiraph.domain.work import IfUnmet, NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.services import board, endings, people
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import endings
+from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -161,7 +163,7 @@ async def test_work_whose_need_failed_before_it_was_made_is_refused_at_once(worl
 
 
 def _depend(tx: Tx, node_id: NodeId, needs: list[NodeId]) -> None:
-    board.depend(tx, NODES.get(tx, node_id), needs)
+    planning.depend(tx, NODES.get(tx, node_id), needs)
 
 
 async def test_circles_and_unknown_needs_are_refused_when_they_are_written(world: World) -> None:
@@ -258,7 +260,7 @@ async def test_whoever_is_to_do_something_later_stays_for_it(world: World) -> No
     """An end must never be refused because somebody else could not be brought back for it."""
     founded, hands = await gathered(world, "bob", limits=Limits(agents=3))
     temp = await world.store.write(
-        people.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
+        roster.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
         persistent=False,
     )  # fmt: skip
     first = await put(world, founded, "wonder", to=hands["bob"])
@@ -268,7 +270,7 @@ async def test_whoever_is_to_do_something_later_stays_for_it(world: World) -> No
     assert await ends(world, now, later) == [(S.COMPLETED, R.PUBLISHED), (S.PENDING, None)]
     with pytest.raises(Refused, match="The team has 3 members"):
         await world.store.write(
-            people.hire, founded.team.id, name="eve", role="worker", model="scripted/hand"
+            roster.hire, founded.team.id, name="eve", role="worker", model="scripted/hand"
         )
 
     [question] = [q for q in await world.questions(founded.team.id) if q.node_id == first]
@@ -315,7 +317,7 @@ async def test_a_need_that_ends_while_it_is_written_down_is_noticed(world: World
     await world.settle()
 
     def slowly(tx: Tx) -> NodeId:
-        node = board.create(
+        node = planning.create(
             tx, team_id=founded.team.id, task="second", source="delegation",
             creator_id=founded.coordinator.id, assignee_id=hands["cyd"].id, depends_on=[first],
         )  # fmt: skip

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.agents import Limits
 from agiraph.domain.errors import ModelRefused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Limits
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services import endings, mail, people
-from agiraph.services.hiring import Hirer
-from agiraph.services.research import start as research
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle.research import start as research
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
+from agiraph.services.members.hiring import Hirer
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.rows import to_text
@@ -26,7 +28,7 @@ from tests.runtime.looking_back import Thinker, briefing, give
 from tests.runtime.programs import done as program_done
 from tests.services.team import created, gathered, put
 
-LIMIT = mail.TEXT_LIMIT
+LIMIT = bus.TEXT_LIMIT
 SIZES = (LIMIT - 1, LIMIT, LIMIT + 1, 100 * LIMIT)
 ODD = {
     "blanks": " \n\t ",
@@ -93,7 +95,7 @@ async def of_a_child(world: World, text: str, **more: Any) -> WorkNode:
     founded = await world.found("Answer", model=asks, **more)
     model = scripted(world, says(text), says(text), says(text))
     bob = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model=model
+        roster.hire, founded.team.id, name="bob", role="worker", model=model
     )
     node_id = await put(world, founded, "Help", to=bob)
     await world.settle()
@@ -295,7 +297,7 @@ async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world
     hand_in = says(call("publish", summary="Done.", evidence=evidence))
     world.script("bob", says(call("bash", command=files)), hand_in, hand_in)
     bob = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     node_id = await put(world, founded, "Help", to=bob, acceptance=("It is there",))
     await world.settle()
@@ -332,7 +334,7 @@ async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_en
     node_id = await put(world, founded, "wonder", to=bob)
     await world.settle()
     await world.store.write(  # a teammate: a person's words would end the wait for a person
-        mail.send,
+        bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
         recipient=bob.id,
@@ -340,7 +342,7 @@ async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_en
     )
     await world.store.write(retire, bob.id)
     await world.store.write(
-        people.hire, founded.team.id, name="cyd", role="worker", model="scripted/hand"
+        roster.hire, founded.team.id, name="cyd", role="worker", model="scripted/hand"
     )
     await world.store.write(endings.cancel, node_id)
 

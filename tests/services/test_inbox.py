@@ -5,8 +5,9 @@ import pytest
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message, MessageKind
-from agiraph.services import inbox, journal, mail
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus, inbox
 from agiraph.testing import World
 
 
@@ -15,7 +16,7 @@ async def filled(world: World, *kinds: MessageKind) -> tuple[Founded, list[Messa
     founded = await world.found("Rest", start=False)
     said = [
         await world.store.write(
-            mail.send,
+            bus.send,
             team_id=founded.team.id,
             sender=founded.coordinator.id,
             recipient=HUMAN,

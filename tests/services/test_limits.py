@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from agiraph.domain.agents import Limits
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Limits
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services import people
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import spend, teams
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
@@ -26,7 +26,7 @@ async def hire_at_once(world: World, founded: Founded, number: int) -> Counter[s
     async def hire(n: int) -> str:
         try:
             await world.store.write(
-                people.hire, founded.team.id, name=f"w{n}", role="worker", model="scripted/hand"
+                roster.hire, founded.team.id, name=f"w{n}", role="worker", model="scripted/hand"
             )
         except Refused as refusal:
             return str(refusal).partition(".")[0]
@@ -64,7 +64,7 @@ async def test_sixteen_agents_that_all_hire_stay_within_the_limit(world: World) 
         lines = says(give, give), says(call("publish", summary="done"))
         world.script(f"w{n}", *lines).gate = gate
         worker = await world.store.write(
-            people.hire, founded.team.id, name=f"w{n}", role="worker", model=f"scripted/w{n}"
+            roster.hire, founded.team.id, name=f"w{n}", role="worker", model=f"scripted/w{n}"
         )
         await world.say(worker.id, "Grow.", team_id=founded.team.id)
     gate.set()

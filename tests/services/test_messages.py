@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId
 from agiraph.domain.messages import MOST_HOPS
-from agiraph.domain.people import Agent, Limits
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services import endings, people
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import messages, spend
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import Call, World, call, says
@@ -64,7 +65,7 @@ async def polite_team(world: World, thanks: dict[str, Call], **more: bool) -> li
 
 async def hire(world: World, founded: Founded, name: str) -> Agent:
     return await world.store.write(
-        people.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
+        roster.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
     )
 
 
@@ -101,7 +102,7 @@ async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> N
     world.model("ann", ann)
     await hire(world, founded, "ann")
     program = await world.store.write(
-        people.hire, founded.team.id, name="thanker", role="worker", model="cli", kind="cli",
+        roster.hire, founded.team.id, name="thanker", role="worker", model="cli", kind="cli",
         command="echo '@ann: Thank you all!' >> _outbox.md; echo thanked > _result.md",
     )  # fmt: skip
     await world.say(AgentId(program.id), "Welcome!", team_id=founded.team.id)
@@ -201,7 +202,7 @@ async def test_a_late_answer_to_somebody_who_has_left_goes_to_the_coordinator(
     """Even where there is no room to bring them back."""
     founded, _ = await gathered(world, limits=Limits(agents=2))
     temp = await world.store.write(
-        people.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
+        roster.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
         persistent=False,
     )  # fmt: skip
     node_id = await put(world, founded, "wonder", to=temp)

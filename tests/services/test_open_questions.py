@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.agents import Rule
 from agiraph.domain.errors import ModelRefused
 from agiraph.domain.ids import HUMAN, NodeId
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Rule
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import mail, people
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
@@ -42,9 +43,7 @@ async def tell(world: World, founded: Founded, how: str, text: str = "Mind the r
     """Let the person speak in one of the ways there are."""
     match how:
         case "broadcast":
-            await world.store.write(
-                mail.broadcast, team_id=founded.team.id, sender=HUMAN, text=text
-            )
+            await world.store.write(bus.broadcast, team_id=founded.team.id, sender=HUMAN, text=text)
         case "nudge":
             await world.chat(founded.coordinator.id, text, nudge=True)
         case _:
@@ -267,7 +266,7 @@ async def test_a_late_approval_is_told_and_holds_for_one_call(world: World) -> N
 async def test_teammates_words_end_no_wait_for_a_person(world: World) -> None:
     _, founded = await asking(world, says(ASK))
     await world.store.write(
-        mail.send,
+        bus.send,
         team_id=founded.team.id,
         sender="system",
         recipient=founded.coordinator.id,
@@ -302,7 +301,7 @@ async def test_a_program_that_waits_for_approval_waits_on_and_hears_when_it_star
     """It has nobody to hear the words before it runs; they lie in its inbox then."""
     founded, _ = await gathered(world, permissions=APPROVAL)
     program = await world.store.write(
-        people.hire, founded.team.id, name="prog", role="worker", model="cli", kind="cli",
+        roster.hire, founded.team.id, name="prog", role="worker", model="cli", kind="cli",
         command="cat _inbox.md > _result.md",
     )  # fmt: skip
     node_id = await put(world, founded, "print", to=program)

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import ModelRefused, Refused
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Agent, Specialist
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services import board, conversation, endings, jobs, people, research
-from agiraph.services.hiring import Hirer
-from agiraph.services.teams import Founded
+from agiraph.services.board import jobs, planning
+from agiraph.services.lifecycle import conversation, endings, research
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
+from agiraph.services.members.hiring import Hirer
 from agiraph.store import messages
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
@@ -259,7 +261,7 @@ async def test_job_status_tracking(world: World, bakery: Site) -> None:
     team = await asked(world, *reads(bakery))
     await world.settle()
     bob = await world.store.write(
-        people.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
     )
     model = _Waits("scripted/bob", [says(call("ask_human", question="How?"))])
     world.model("bob", model)
@@ -297,7 +299,7 @@ class _Waits(ScriptedModel):
 
 async def _give(world: World, agent: Agent, title: str) -> None:
     given = {"team_id": agent.team_id, "task": title, "title": title, "assignee_id": agent.id}
-    await world.store.write(board.create, source="user", **given)
+    await world.store.write(planning.create, source="user", **given)
 
 
 async def test_crawl_migration_all_background_work_is_in_one_tracker(world: World) -> None:
@@ -305,7 +307,7 @@ async def test_crawl_migration_all_background_work_is_in_one_tracker(world: Worl
     team = await asked(world, says(call("ask_human", question="Which bread?")))
     await world.settle()
     bob = await world.store.write(
-        people.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
     )
     world.script("bob", says(call("ask_human", question="How?")))
     await _give(world, bob, "Clean")

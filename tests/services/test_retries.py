@@ -7,8 +7,10 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services import board, people, retries
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import retries
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
@@ -124,8 +126,8 @@ async def test_calls_of_a_tool_are_granted_again(world: World) -> None:
 
 def give(tx: Tx, founded: Founded, budget: Budget) -> NodeId:
     assert founded.node is not None
-    bob = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
-    return board.create(
+    bob = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
+    return planning.create(
         tx,
         team_id=founded.team.id,
         task="Help",

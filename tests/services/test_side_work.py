@@ -7,8 +7,11 @@ import pytest
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.work import NodeStatus, Source, StopReason
 from agiraph.providers.base import Request
-from agiraph.services import board, conversation, people, triggers
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
+from agiraph.services.triggers import definitions
 from agiraph.store import triggers as trigger_rows
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -20,7 +23,7 @@ S = NodeStatus
 
 
 def side_work(tx: Tx, founded: Founded, source: Source, creator: str, *, child: bool) -> None:
-    board.create(
+    planning.create(
         tx,
         team_id=founded.team.id,
         task="Do something else",
@@ -103,14 +106,14 @@ async def test_a_message_that_became_work_ends_alone(world: World) -> None:
 
 
 def hire(tx: Tx, founded: Founded) -> str:
-    return people.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
+    return roster.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
 
 
 async def test_a_run_that_an_alarm_woke_ends_alone(world: World) -> None:
     founded = await begun(world)
 
     def set_alarm(tx: Tx) -> None:
-        triggers.create(
+        definitions.create(
             tx,
             agent_id=founded.coordinator.id,
             type="delayed",
@@ -156,7 +159,7 @@ async def test_a_team_that_was_given_a_schedule_after_its_goal_stays_active(worl
 
     def schedule(tx: Tx) -> None:
         reopen(tx, founded)
-        triggers.create(
+        definitions.create(
             tx,
             agent_id=founded.coordinator.id,
             type="scheduled",

@@ -1,9 +1,9 @@
 """A stage has so much time; none of it passes while a person is asked."""
 
-from agiraph.domain.people import Limits
+from agiraph.domain.agents import Limits
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import people
+from agiraph.services.members import roster
 from agiraph.testing import Says, World, call, says
 from tests.services.staging import BEGIN, allow, begun, made, pass_time, the_stage, wait, work
 from tests.services.team import gathered
@@ -68,7 +68,7 @@ async def test_time_runs_on_when_nobody_is_asked_any_more(world: World) -> None:
     )
     founded, _ = await gathered(world, lead=lead, limits=Limits(agents=2))
     await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/hand",
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/hand",
         tools=("ask_human",),
     )  # fmt: skip
     assert founded.node is not None

@@ -4,8 +4,8 @@ import pytest
 
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.services import endings
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.staging import (

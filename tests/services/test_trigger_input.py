@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.services import ringing, triggers
+from agiraph.services.triggers import definitions, due
 from agiraph.store import triggers as rows
 from agiraph.testing import World
 from tests.services.waking import DONE, make, now_of, resting, woken
@@ -70,7 +70,7 @@ async def test_an_action_that_cannot_be_done_is_refused(
 async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     founded = await resting(world, DONE)
     made = await world.store.write(
-        triggers.create,
+        definitions.create,
         agent_id=founded.coordinator.id,
         type="webhook",
         config={},
@@ -81,16 +81,16 @@ async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     assert secret not in str(await now_of(world, trigger))
     for wrong in ("", "guess", secret + "x"):
         with pytest.raises(NotFound, match="its secret is wrong"):
-            await world.store.write(ringing.hit, trigger.id, wrong, "{}")
-    first = await world.store.write(ringing.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
-    again = await world.store.write(ringing.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
+            await world.store.write(due.hit, trigger.id, wrong, "{}")
+    first = await world.store.write(due.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
+    again = await world.store.write(due.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
     await world.settle()
     assert first == again
     [node] = await woken(world, trigger)
     assert '{"a": 1}' in node.task
     assert node.tainted_by == "whoever calls a webhook"
     with pytest.raises(Refused, match="A webhook takes 100,000 characters"):
-        await world.store.write(ringing.hit, trigger.id, secret, "x" * 100_001)
-    await world.store.write(triggers.cancel, trigger.id)
+        await world.store.write(due.hit, trigger.id, secret, "x" * 100_001)
+    await world.store.write(definitions.cancel, trigger.id)
     with pytest.raises(Refused, match="takes nothing at present"):
-        await world.store.write(ringing.hit, trigger.id, secret, "{}")
+        await world.store.write(due.hit, trigger.id, secret, "{}")

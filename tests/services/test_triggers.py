@@ -7,7 +7,9 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.work import NodeStatus
-from agiraph.services import people, teams, triggers
+from agiraph.services.lifecycle import teams
+from agiraph.services.members import roster
+from agiraph.services.triggers import definitions
 from agiraph.store import nodes
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
@@ -44,7 +46,7 @@ async def test_picks_up_team_lead_when_next_run_at_reached(world: World) -> None
 async def test_does_not_pick_up_worker_when_no_tasks_purely_reactive(world: World) -> None:
     founded = await resting(world, heartbeat=None)
     worker = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
     await pass_time(world, 30 * 86_400)
     assert await world.store.read(nodes.queues) == []
@@ -64,7 +66,7 @@ async def test_schedules_team_lead_for_1_hour_after_completion(world: World) -> 
 async def test_does_not_schedule_worker_after_completion(world: World) -> None:
     founded = await resting(world, says(call("publish", summary="done")), heartbeat=3600)
     worker = await world.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
     await world.store.write(work, founded.team.id, worker.id, "Work")
     await world.settle()
@@ -223,7 +225,7 @@ async def test_triggers_end_with_their_team_and_come_back_with_it(world: World) 
     founded = await resting(world, DONE, heartbeat=3600)
     trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
     gone = await make(world, founded, "scheduled", {"cron": "@hourly"})
-    await world.store.write(triggers.cancel, gone.id)
+    await world.store.write(definitions.cancel, gone.id)
     await world.store.write(teams.stop, founded.team.id)
     await pass_time(world, 86_400)
     assert await world.board(founded.team.id) == []
@@ -239,9 +241,9 @@ async def test_triggers_end_with_their_team_and_come_back_with_it(world: World) 
 async def test_a_trigger_can_be_paused_and_resumed_by_itself(world: World) -> None:
     founded = await resting(world, DONE)
     trigger = await make(world, founded, "scheduled", {"cron": "@hourly", "misfire": "skip"})
-    await world.store.write(triggers.pause, trigger.id)
+    await world.store.write(definitions.pause, trigger.id)
     await pass_time(world, 3 * 3600 + 600)
-    await world.store.write(triggers.resume, trigger.id)
+    await world.store.write(definitions.resume, trigger.id)
     await pass_time(world, 0)
     assert [(o, r) for _, o, r in await firings(world, trigger)] == [("skipped", "misfire")]
     await pass_time(world, 3000)

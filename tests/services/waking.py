@@ -5,8 +5,9 @@ from typing import Any
 from agiraph.domain.ids import AgentId
 from agiraph.domain.triggers import Firing, Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services import board, triggers
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.triggers import definitions
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
@@ -24,7 +25,7 @@ async def resting(world: World, *lines: Any, **more: Any) -> Founded:
 async def make(world: World, founded: Founded, type: str, config: Any, **more: Any) -> Trigger:
     payload = more.pop("payload", {"task": "Look around"})
     made = await world.store.write(
-        triggers.create,
+        definitions.create,
         agent_id=founded.coordinator.id,
         type=type,
         config=config,
@@ -48,4 +49,4 @@ async def woken(world: World, trigger: Trigger) -> list[WorkNode]:
 
 
 def work(tx: Tx, team_id: Any, agent_id: AgentId, task: str) -> WorkNode:
-    return board.create(tx, team_id=team_id, task=task, source="user", assignee_id=agent_id)
+    return planning.create(tx, team_id=team_id, task=task, source="user", assignee_id=agent_id)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.app import open_store
-from agiraph.services import teams
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store.database import Store
 from agiraph.testing import ManualClock
 

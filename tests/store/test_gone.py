@@ -12,7 +12,7 @@ import pytest
 
 from agiraph.domain.errors import HomeInUse, StoreGone
 from agiraph.domain.ids import MessageId
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import sqlite
 from agiraph.store import teams as rows
 from agiraph.store.sqlite import SqliteStore

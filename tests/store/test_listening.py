@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from agiraph.store import listening
-from agiraph.store.listening import Notice, listen
+from agiraph.store import notify
+from agiraph.store.notify import Notice, listen
 from tests.conftest import Server
 
 CHANNELS = ("first", "second")
@@ -102,7 +102,7 @@ async def test_a_connection_cut_at_any_message_of_its_beginning_is_made_again(
     cutter: Cutter, postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for pause in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(listening, pause, 0.0)
+        monkeypatch.setattr(notify, pause, 0.0)
     ear = Ear()
     listener = asyncio.create_task(
         listen(cutter.url, CHANNELS, look=ear.look, take=ear.take), name="listener"

@@ -18,7 +18,7 @@ from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import Budget, NodeStatus, Usage
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import threads
 from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES

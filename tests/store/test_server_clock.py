@@ -10,7 +10,8 @@ import pytest
 
 from agiraph.app import open_store
 from agiraph.domain import ids
-from agiraph.services import teams, triggers
+from agiraph.services.lifecycle import teams
+from agiraph.services.triggers import definitions
 from agiraph.store import triggers as rows
 from agiraph.store.postgres import PostgresStore
 from agiraph.store.server_clock import ServerClock
@@ -99,7 +100,7 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
             made = [
                 (
                     await other.write(
-                        triggers.create,
+                        definitions.create,
                         agent_id=founded.coordinator.id,
                         type="delayed",
                         config={"delay_seconds": seconds},

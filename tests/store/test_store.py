@@ -17,8 +17,8 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.work import Queue
 from agiraph.runtime.clustered import install
-from agiraph.services import teams
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store

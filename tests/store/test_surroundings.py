@@ -17,8 +17,9 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.work import NodeStatus
-from agiraph.services import mail, teams
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
 from agiraph.store import sqlite_connection as module
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -42,7 +43,7 @@ async def found(store: Store) -> Founded:
 async def tell(store: Store, team: Founded) -> MessageId:
     """Something to keep, a few pages long."""
     said = await store.write(
-        mail.send,
+        bus.send,
         team_id=team.team.id,
         sender=team.coordinator.id,
         recipient=HUMAN,

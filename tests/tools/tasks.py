@@ -7,8 +7,8 @@ from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import people
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.testing import Call, Says, World, call, says
 from tests.tools.made import Told
 
@@ -83,11 +83,11 @@ async def waiting_team(world: World) -> Founded:
     return await world.found("Count", start=False)
 
 
-async def everyone(world: World, team_id: TeamId) -> list[people.Member]:
-    return await world.store.read(people.roster, team_id, all=True)
+async def everyone(world: World, team_id: TeamId) -> list[roster.Member]:
+    return await world.store.read(roster.members, team_id, all=True)
 
 
-async def only(world: World, team_id: TeamId, name: str) -> people.Member:
+async def only(world: World, team_id: TeamId, name: str) -> roster.Member:
     [found] = [m for m in await everyone(world, team_id) if m.agent.name == name]
     return found
 

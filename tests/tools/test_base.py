@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.people import Agent
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock
 from agiraph.tools.base import Tool, tool

@@ -4,9 +4,9 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.stages import StageContract
 from agiraph.domain.work import NodeStatus
-from agiraph.services import board, stages
-from agiraph.services.stages import SUMMARY
-from agiraph.services.teams import Founded
+from agiraph.services.board import planning, stages
+from agiraph.services.board.stages import SUMMARY
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
@@ -16,7 +16,7 @@ from agiraph.tools.team import SHOWN
 def make(tx: Tx, founded: Founded, number: int) -> list[str]:
     """Finished pieces of work with long results, and one that is open and older than they are."""
     made = [
-        board.create(tx, team_id=founded.team.id, task=f"Part {n}", source="self").id
+        planning.create(tx, team_id=founded.team.id, task=f"Part {n}", source="self").id
         for n in range(number + 1)
     ]
     for node_id in made[1:]:

@@ -1,9 +1,9 @@
 """Messages go to people and teammates by name; a question waits for its own answer."""
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.ids import HUMAN, AgentId, TeamId
-from agiraph.domain.people import Agent
 from agiraph.domain.work import NodeStatus
-from agiraph.services import people
+from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.thinking import ThinkingModel
@@ -12,7 +12,7 @@ from tests.tools.made import Told, made, refused
 
 async def hire(world: World, team_id: TeamId, name: str) -> Agent:
     return await world.store.write(
-        people.hire, team_id, name=name, role="worker", model=f"scripted/{name}"
+        roster.hire, team_id, name=name, role="worker", model=f"scripted/{name}"
     )
 
 

@@ -10,12 +10,13 @@ import pytest
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.runtime.prompt import known, start, system_prompt
-from agiraph.services import knowledge, people
-from agiraph.services.teams import Founded
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
-from agiraph.tools import knowing
+from agiraph.tools import knowledge
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 from tests.tools.made import Told, made, refused
@@ -40,7 +41,7 @@ async def begin_again(ctx: RunContext) -> Answer:
 @pytest.fixture
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents may also call at work what belongs into a conversation."""
-    extra = (*knowing.FOREGROUND, read_page, begin_again)
+    extra = (*knowledge.FOREGROUND, read_page, begin_again)
     async with World(tmp_path / "home", database_url=database_url, tools=extra) as world:
         yield world
 
@@ -59,7 +60,7 @@ async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
 
 async def known_by(world: World, founded: Founded, **more: Any) -> list[Any]:
     def read(tx: Any) -> Any:
-        return knowledge.insights(tx, founded.coordinator.id, **more)
+        return items.insights(tx, founded.coordinator.id, **more)
 
     return await world.store.read(read)
 
@@ -82,7 +83,7 @@ async def test_list_insights_returns_agent_knowledge_and_filters_by_type(talking
         ("fact", "Tech stocks are volatile in Q1"),
         ("technique", "Check SEC filings first"),
     ):
-        await talking.store.write(knowledge.learn, agent, type, content, author=agent.id)
+        await talking.store.write(items.learn, agent, type, content, author=agent.id)
     technique, fact = await known_by(talking, founded)
     every, facts, filings, nothing, wrong = await told(
         talking,
@@ -109,7 +110,7 @@ async def test_remove_insight_deletes_insight(talking: World) -> None:
     founded = await talking.found("Talk", start=False)
     agent = founded.coordinator
     insight = await talking.store.write(
-        knowledge.learn, agent, "fact", "Outdated info", author=agent.id
+        items.learn, agent, "fact", "Outdated info", author=agent.id
     )
     gone, again = await told(
         talking,
@@ -134,7 +135,7 @@ async def test_remember_and_forget(talking: World) -> None:
         call("remember", content="  "),
         call("forget", memory_id="memory_none"),
     )
-    paris, berlin = await talking.store.read(knowledge.memories, founded.coordinator.id)
+    paris, berlin = await talking.store.read(items.memories, founded.coordinator.id)
     assert first == Told(f"Remembered as {berlin.id}.")
     assert second == Told(
         f"Remembered as {paris.id}. It does not go together with {berlin.id}: "
@@ -148,7 +149,7 @@ async def test_remember_and_forget(talking: World) -> None:
     [gone] = await told(talking, founded, call("forget", memory_id=f" {berlin.id} "))
     assert gone == Told("Forgotten: User lives in Berlin")
     assert [
-        m.content for m in await talking.store.read(knowledge.memories, founded.coordinator.id)
+        m.content for m in await talking.store.read(items.memories, founded.coordinator.id)
     ] == ["User lives in Paris"]
 
 
@@ -156,14 +157,14 @@ async def test_insights_are_in_work_prompts_and_memories_are_not(talking: World)
     founded = await talking.found("Scrape", start=False)
     agent = founded.coordinator
     await talking.store.write(
-        knowledge.learn, agent, "lesson", "Semaphores bound concurrency", author=agent.id
+        items.learn, agent, "lesson", "Semaphores bound concurrency", author=agent.id
     )
-    await talking.store.write(knowledge.remember, agent, "User prefers tea at noon", author=HUMAN)
+    await talking.store.write(items.remember, agent, "User prefers tea at noon", author=HUMAN)
     [prompt] = await told(talking, founded, call("begin_again"))
     assert "- Semaphores bound concurrency (lesson, 2026-01-05)" in prompt.text
     assert "tea at noon" not in prompt.text
     bob = await talking.store.write(
-        people.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
     talking.script("bob", says(call("begin_again")), says(call("publish", summary="done")))
     await talking.say(bob.id, "Go.", team_id=founded.team.id)
@@ -201,7 +202,7 @@ async def test_once_a_day_what_is_known_is_looked_after_at_the_start_of_work(
     agent = founded.coordinator
     until = talking.clock.now() + timedelta(days=20)
     await talking.store.write(
-        knowledge.learn, agent, "fact", "The fair is on", author=agent.id, valid_until=until
+        items.learn, agent, "fact", "The fair is on", author=agent.id, valid_until=until
     )
     await told(talking, founded, call("memory_write", path="2026-01-05.md", content="It begins."))
     talking.clock.advance(days=40)
@@ -305,7 +306,7 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
     founded = await talking.found("Know", start=False)
     agent = founded.coordinator
     insight = await talking.store.write(
-        knowledge.learn, agent, "fact", "Zeppelins use helium today", author=agent.id
+        items.learn, agent, "fact", "Zeppelins use helium today", author=agent.id
     )
 
     def put(tx: Any) -> None:
@@ -372,13 +373,13 @@ async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_
         p.read_text() for p in team.rglob("*.md") if "nodes" not in str(p)
     )
 
-    held = await world.store.read(knowledge.held, founded.team.id)
+    held = await world.store.read(items.held, founded.team.id)
     assert sorted(h.kind for h in held) == [
         "insight", "memory", "note 2026-01-05.md", "note MEMORY.md",
     ]  # fmt: skip
     assert {h.source for h in held if h.kind.startswith("note")} == {STRANGER}
     for item in held:
-        decide = knowledge.confirm if item.kind != "note MEMORY.md" else knowledge.reject
+        decide = items.confirm if item.kind != "note MEMORY.md" else items.reject
         await world.store.write(decide, item.id)
     world.clock.advance(days=1)  # the log of that day is closed: the entry goes into today's
     [prompt] = await told(world, founded, call("begin_again"))

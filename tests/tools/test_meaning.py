@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agiraph.providers import meanings as module
-from agiraph.providers.meanings import meanings
-from agiraph.services.teams import Founded
+from agiraph.providers import embeddings as module
+from agiraph.providers.embeddings import meanings
+from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import passages
 from agiraph.testing import World, call, says
 

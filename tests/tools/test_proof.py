@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.agents import Limits
 from agiraph.domain.ids import NodeId
-from agiraph.domain.people import Limits
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, people
-from agiraph.services.teams import Founded, pause, resume
+from agiraph.services.board import planning
+from agiraph.services.lifecycle.teams import Founded, pause, resume
+from agiraph.services.members import roster
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, Says, World, call, says
@@ -149,7 +150,7 @@ async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a
     founded, _ = await gathered(world, "bob")
     assert founded.node is not None
     await world.store.write(
-        people.hire, founded.team.id, name="reader", role="worker", model="scripted/hand",
+        roster.hire, founded.team.id, name="reader", role="worker", model="scripted/hand",
         tools=("read_file",),
     )  # fmt: skip
     reading = await put(world, founded, "wonder at files", needs_tools=("read_file",))
@@ -216,7 +217,7 @@ async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) 
     )
     founded, _ = await gathered(world)
     worker = await world.store.write(
-        people.hire, founded.team.id, name="wes", role="worker", model="scripted/wes"
+        roster.hire, founded.team.id, name="wes", role="worker", model="scripted/wes"
     )
     for task in ("first", "second"):
         await put(world, founded, task, to=worker)
@@ -227,7 +228,7 @@ async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) 
 
 
 def _distribute(tx: Tx, founded: Founded) -> None:
-    board.distribute(tx, founded.team.id)
+    planning.distribute(tx, founded.team.id)
 
 
 async def who(world: World, node_id: NodeId) -> str:

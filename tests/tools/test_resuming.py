@@ -4,7 +4,8 @@ import re
 
 from agiraph.domain.work import StopReason
 from agiraph.providers.base import Request
-from agiraph.services import endings, leases
+from agiraph.services.board import leases
+from agiraph.services.lifecycle import endings
 from agiraph.testing import Says, World, call, says
 from tests.tools.made import refused
 from tests.tools.tasks import (

@@ -9,8 +9,9 @@ import pytest
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services import promises, teams
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.triggers import promises
 from agiraph.store import triggers as rows
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel

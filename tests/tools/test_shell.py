@@ -11,7 +11,7 @@ from agiraph import faultpoints
 from agiraph.domain.work import NodeStatus
 from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Request
-from agiraph.services import endings
+from agiraph.services.lifecycle import endings
 from agiraph.testing import PowerCut, Says, World, call, says
 from tests.tools.made import Told, folder, made, refused
 

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from agiraph.domain.agents import Limits
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import HUMAN
-from agiraph.domain.people import Limits
-from agiraph.services import board, mail, notices, people
-from agiraph.services.teams import Founded
+from agiraph.services.board import notices, planning
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
@@ -64,7 +66,7 @@ async def test_no_self_notification(world: World) -> None:
 
     def own_work(tx: Tx, founded: Founded) -> None:
         lead = founded.coordinator
-        board.create(
+        planning.create(
             tx,
             team_id=founded.team.id,
             task="Note to self",
@@ -132,7 +134,7 @@ async def test_notification_content_is_one_envelope(world: World) -> None:
         "\n"
         "--- RESULT ---\nThree.\n\nSee n.md.\n--- END OF RESULT ---"
     )
-    assert await world.store.read(mail.as_heard, sent) == sent.text
+    assert await world.store.read(bus.as_heard, sent) == sent.text
 
 
 async def test_notification_content_of_an_assignment_names_refs_and_what_done_means(
@@ -165,7 +167,7 @@ async def test_notification_content_of_an_assignment_names_refs_and_what_done_me
 async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: World) -> None:
     founded = await waiting_team(world)
     node = await world.store.write(
-        board.create, team_id=founded.team.id, task="Count", source="user"
+        planning.create, team_id=founded.team.id, task="Count", source="user"
     )
     text = notices.completion(
         replace(node, status=S.COMPLETED), worker="bob", text="ß" * (notices.LONGEST + 5)
@@ -200,7 +202,7 @@ async def test_agent_listing_shows_who_is_at_what(world: World) -> None:
         "cid": "Count the files",
         "dot": "Count the files",
     }
-    present = await world.store.read(people.roster, founded.team.id)
+    present = await world.store.read(roster.members, founded.team.id)
     assert [m.agent.name for m in present] == ["coordinator", "bob", "cid"]
 
 
@@ -214,7 +216,7 @@ async def test_thread_switching_leads_from_a_thread_to_its_agent(world: World) -
     _, first, second = await world.board(founded.team.id)
     for node, name, doing in ((first, "bob", "waiting_for_you"), (second, "cid", "left")):
         thread = await world.thread(node.id)
-        member = await world.store.read(people.of_thread, thread.id)
+        member = await world.store.read(roster.of_thread, thread.id)
         assert member.thread == thread
         assert member.node == await world.node(node.id)
         assert (member.agent.name, member.doing) == (name, doing)
@@ -236,7 +238,7 @@ async def test_thread_switching_leads_to_the_thread_that_was_asked_for(world: Wo
     _, *tasks = await world.board(founded.team.id)
     for task in tasks:
         thread = await world.thread(task.id)
-        member = await world.store.read(people.of_thread, thread.id)
+        member = await world.store.read(roster.of_thread, thread.id)
         assert (member.thread, member.node) == (thread, task)
         assert (member.agent.name, member.doing) == ("bob", "idle")
 
@@ -244,7 +246,7 @@ async def test_thread_switching_leads_to_the_thread_that_was_asked_for(world: Wo
 async def test_missing_agent_handling(world: World) -> None:
     await waiting_team(world)
     with pytest.raises(NotFound) as missing:
-        await world.store.read(people.of_thread, "t_0.7")
+        await world.store.read(roster.of_thread, "t_0.7")
 
     assert str(missing.value) == (
         "There is no thread 't_0.7'. `agiraph agents` lists agents and threads."

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from agiraph.domain.agents import Agent, Limits, Specialist
 from agiraph.domain.chat import Thread
 from agiraph.domain.errors import Misconfigured, NotFound, Refused
 from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
-from agiraph.domain.people import Agent, Limits, Specialist
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Request
-from agiraph.services import hiring, people
-from agiraph.services.hiring import Hirer
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import hiring, roster
+from agiraph.services.members.hiring import Hirer
 from agiraph.store import teams, threads
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
@@ -262,18 +262,18 @@ async def test_metadata_crud(world: World) -> None:
     bob: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/bob")
     assert await world.store.read(AGENTS.get, bob.id) == bob
 
-    await world.store.write(people.promote, bob)
+    await world.store.write(roster.promote, bob)
     assert (await world.store.read(AGENTS.get, bob.id)) == replace(bob, persistent=True)
 
     cid: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/cid")
-    assert await world.store.write(people.leave, cid)
+    assert await world.store.write(roster.leave, cid)
     gone = replace(cid, retired_at=world.clock.now())
     assert await world.store.read(AGENTS.get, cid.id) == gone
     assert [a.name for a in await world.store.read(teams.members, team_id)] == [
         "coordinator",
         "bob",
     ]
-    assert not await world.store.write(people.leave, gone)
+    assert not await world.store.write(roster.leave, gone)
 
 
 async def test_the_current_task_of_an_agent_follows_its_work(world: World) -> None:
@@ -327,7 +327,7 @@ async def test_foreign_key_constraints_keep_agents_and_threads_on_a_team(world: 
 
     with pytest.raises(NotFound):
         await world.store.write(
-            people.hire, TeamId("team_0"), name="bob", role="worker", model="scripted/bob"
+            roster.hire, TeamId("team_0"), name="bob", role="worker", model="scripted/bob"
         )
     assert [m.agent for m in await everyone(world, founded.team.id)] == [founded.coordinator]
 

@@ -3,7 +3,9 @@
 import pytest
 
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services import board, people, teams
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams
+from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.tools.made import Told, folder, made, refused
@@ -40,8 +42,8 @@ async def test_finish_publishes_ends_the_node_and_completes_a_finite_team(world:
 async def test_publish_ends_a_worker_s_node_and_nothing_more(world: World) -> None:
     def give(tx: Tx) -> str:
         founded = teams.found(tx, goal="Help", model="scripted/ada", start=False, learns=False)
-        worker = people.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
-        board.create(
+        worker = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
+        planning.create(
             tx, team_id=founded.team.id, task="Count", source="user", assignee_id=worker.id
         )
         return founded.team.id

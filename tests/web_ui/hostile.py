@@ -11,16 +11,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, ToolCall
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
 from agiraph.domain.knowledge import Draft, Insight, Memory
 from agiraph.domain.messages import MessageKind
-from agiraph.domain.people import Agent
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import mail
-from agiraph.services.teams import Founded
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
 from agiraph.store import messages, threads
 from agiraph.store.knowledge import DRAFTS, INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
@@ -149,7 +149,7 @@ def say(
     title: str = "",
     options: tuple[str, ...] = (),
 ) -> str:
-    said = mail.send(
+    said = bus.send(
         tx,
         team_id=agent.team_id,
         sender=by or agent.id,

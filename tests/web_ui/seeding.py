@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.chat import Thread, ToolCall
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, new_id
-from agiraph.domain.people import Agent, Limits
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, Usage, WorkNode
-from agiraph.services import mail, people, teams
+from agiraph.services.lifecycle import teams
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import dependencies, events, messages, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -134,7 +136,7 @@ def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
 
 
 def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
-    said = mail.send(
+    said = bus.send(
         tx,
         team_id=agent.team_id,
         sender=sender,
@@ -175,7 +177,7 @@ def _fill(tx: Tx, founded: teams.Founded, pieces: int, stages: int) -> Wide:
     team = founded.team.id
     TEAMS.update(tx, team, status="paused")  # nobody sets to work on what is only to be looked at
     hired = [
-        people.hire(tx, team, name=f"worker-{n}", role="worker", model=MODEL) for n in range(15)
+        roster.hire(tx, team, name=f"worker-{n}", role="worker", model=MODEL) for n in range(15)
     ]
     goal = make_piece(tx, team, 0, assignee=founded.coordinator.id, status=NodeStatus.RUNNING)
     opened = [

@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route
 
 from agiraph.api.pages import POLICY
-from agiraph.api.strict import NOTHING
+from agiraph.api.security_headers import NOTHING
 from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Keys
 from agiraph.store.teams import AGENTS

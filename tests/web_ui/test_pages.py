@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from agiraph.api.pages import POLICY, Pages
-from agiraph.api.strict import NOTHING
+from agiraph.api.security_headers import NOTHING
 from tests.api.serving import Served, serving
 
 INDEX = "<!doctype html><title>agiraph</title>"

@@ -27,7 +27,7 @@ from agiraph.api.routes import (
     teams,
     triggers,
 )
-from agiraph.api.strict import Strict
+from agiraph.api.security_headers import Strict
 from agiraph.api.tracing import Traced
 
 ROUTERS = (

@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from agiraph.domain.agents import AgentKind, Mode
 from agiraph.domain.events import EventType
 from agiraph.domain.messages import Decision, MessageKind, Rating
-from agiraph.domain.people import AgentKind, Mode
 from agiraph.domain.stages import StageStatus
 from agiraph.domain.triggers import ActionType, TriggerStatus, TriggerType
 from agiraph.domain.work import Lane, StopReason

@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.domain.access import PassKind, Scope
+from agiraph.domain.agents import AgentKind, Doing, Mode, TeamStatus
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
-from agiraph.domain.people import AgentKind, Doing, Mode, TeamStatus
 from agiraph.domain.stages import StageContract, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from agiraph.client import Client
 from agiraph.domain.errors import Declined, Unreachable
-from agiraph.place import Place
+from agiraph.location import Place
 from agiraph.store.database import Store
 
 SILENT_S = 10.0

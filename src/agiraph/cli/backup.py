@@ -12,19 +12,19 @@ from typing import IO
 
 import click
 
-from agiraph import config, hidden
+from agiraph import config, redaction
 from agiraph.app import open_store
 from agiraph.cli.session import clean, command, opened, remember_secrets
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, Refused, StoreFull
 from agiraph.domain.time import SystemClock
-from agiraph.hidden import environment
 from agiraph.home import archive, archive_reading, restoring
 from agiraph.home.archive import Manifest
 from agiraph.home.archive_reading import Archive
 from agiraph.home.layout import Home
+from agiraph.redaction import environment
 from agiraph.store import dump, migrate
-from agiraph.store.intake import LONGEST_LINE
+from agiraph.store.dump_validation import LONGEST_LINE
 
 SHOWN_FILES = 20
 NO_KEYS = (
@@ -44,7 +44,7 @@ async def backup(file: Path) -> None:
     settings = config.load(environment())
     if not settings.home.is_dir():
         raise Refused(f"There is no home {str(settings.home)!r}, so there is nothing to back up.")
-    if not hidden.known():
+    if not redaction.known():
         click.echo(NO_KEYS, err=True)
     remember_secrets(settings.home, settings.database_url)
     target = file.expanduser().absolute()

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from agiraph import place
+from agiraph import location
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
 from agiraph.cli.inbox import everything, show
@@ -22,7 +22,7 @@ from agiraph.client import Client, Lost, Resync, Words
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
-from agiraph.hidden import environment
+from agiraph.redaction import environment
 
 LATELY = 10
 """Messages shown of what was said before."""
@@ -51,7 +51,7 @@ async def chat(agent: str, team: str | None) -> None:
     Through a pipe, each line waits until the one before was answered and worked on.
     """
     console = Console(highlight=False, emoji=False, soft_wrap=True)
-    history = place.find(environment()).home / "history"
+    history = location.find(environment()).home / "history"
     async with connected() as client:
         found = await find_agent(client, agent, team)
         with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:

@@ -5,8 +5,8 @@ import click
 from agiraph import config
 from agiraph.cli.session import command
 from agiraph.domain.time import SystemClock
-from agiraph.hidden import environment
 from agiraph.home.layout import Home
+from agiraph.redaction import environment
 
 
 @click.group()

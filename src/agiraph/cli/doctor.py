@@ -19,16 +19,17 @@ from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import AgiraphError, HomeInUse, Misconfigured, ModelError, Refused
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.time import SystemClock
-from agiraph.hidden import environment, redact
-from agiraph.home import condition, sandbox
+from agiraph.home import health as home_health
+from agiraph.home import sandbox
 from agiraph.home.layout import Home
 from agiraph.providers.base import Request
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import Registry
-from agiraph.services import checkup
-from agiraph.store import ailments
+from agiraph.redaction import environment, redact
+from agiraph.services import health as work_health
+from agiraph.store import health as database_health
+from agiraph.store.connect import open_store
 from agiraph.store.database import Store
-from agiraph.store.opening import open_store
 from agiraph.store.server_clock import ServerClock, told
 
 Verdict = Literal["fine", "note", "problem"]
@@ -100,7 +101,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
     """Find and explain what is wrong; exit code 1 if anything is."""
     visit = Visit(config.load(environment()), online)
     home = visit.settings.home
-    if why := condition.why_closed(home):
+    if why := home_health.why_closed(home):
         visit.problem("home", f"{home} cannot be written to ({why}). Open it, or set AGIRAPH_HOME.")
     elif not home.exists():
         visit.note("home", f"{home} is not there yet; `agiraph up` makes it.")
@@ -118,7 +119,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
 async def _examine(visit: Visit, *, fix: bool) -> None:
     home = Home.open(visit.settings.home)
     async with _held(visit, home) as is_free, _opened(visit) as store:
-        if store is not None and (many := await store.read(ailments.others)):
+        if store is not None and (many := await store.read(database_health.others)):
             visit.runner = f"Somebody with {many} connections to the database"
             is_free = False
         if fix:
@@ -171,27 +172,27 @@ async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool)
             f"{visit.runner} is at work; nothing was changed. Stop it first "
             "(`agiraph doctor` without --fix looks without changing anything)."
         )
-    visit.done += [condition.tighten(home.path, found) for found in condition.loose(home.path)]
-    visit.done += [condition.end(spool) for spool in condition.survivors(home.path)]
-    visit.done += [condition.clear(home, stage) for stage in condition.stages(home)]
+    visit.done += [home_health.tighten(home.path, found) for found in home_health.loose(home.path)]
+    visit.done += [home_health.end(spool) for spool in home_health.survivors(home.path)]
+    visit.done += [home_health.clear(home, stage) for stage in home_health.stages(home)]
     if store is not None:
-        visit.done += await store.write(checkup.mend)
+        visit.done += await store.write(work_health.mend)
 
 
 def _home(visit: Visit, home: Home) -> None:
     visit.list(
         "permissions",
-        [str(found) for found in condition.loose(home.path)],
+        [str(found) for found in home_health.loose(home.path)],
         good="Only you can read the home and its token.",
         bad="can be read by others.",
         can_fix=True,
     )
-    free = condition.free_bytes(home.path)
+    free = home_health.free_bytes(home.path)
     if free < LEAST_FREE:
         visit.problem("disk", f"{_size(free)} are free: make room before work stops.")
     else:
         visit.fine("disk", f"{_size(free)} are free.")
-    spool = condition.spool_bytes(home.path)
+    spool = home_health.spool_bytes(home.path)
     if spool > LARGE_SPOOL:
         visit.problem(
             "spool", f"The output of commands takes {_size(spool)}: see {home.path}/spool."
@@ -202,7 +203,7 @@ def _home(visit: Visit, home: Home) -> None:
         return visit.note(
             "at work", f"{visit.runner} is at work; looked without changing anything."
         )
-    left = [spool.name for spool in condition.survivors(home.path)]
+    left = [spool.name for spool in home_health.survivors(home.path)]
     visit.list(
         "processes",
         [f"Something of {name} is alive." for name in left],
@@ -212,7 +213,7 @@ def _home(visit: Visit, home: Home) -> None:
     )
     visit.list(
         "unfinished copies",
-        condition.stages(home),
+        home_health.stages(home),
         good="None.",
         bad="were left by a crash.",
         can_fix=True,
@@ -222,38 +223,39 @@ def _home(visit: Visit, home: Home) -> None:
 
 async def _rows(visit: Visit, store: Store) -> None:
     running = visit.is_running
-    size = await store.read(ailments.bytes_used)
+    size = await store.read(database_health.bytes_used)
     visit.fine("database", f"It can be reached, has today's schema and takes {_size(size)}.")
     if size > LARGE_DATABASE:
         visit.problem("size", "The database has grown large: archive teams that are done.")
-    damage = [*await store.read(ailments.damage), *await store.read(ailments.gaps)]
+    damage = [*await store.read(database_health.damage), *await store.read(database_health.gaps)]
     visit.list(
         "integrity",
         damage,
         good="It is whole.",
         bad="faults: restore a backup (`agiraph restore`).",
     )
-    stuck = await store.read(checkup.stuck, is_running=running)
+    stuck = await store.read(work_health.stuck, is_running=running)
     visit.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
-    visit.list(
-        "decisions", await store.read(checkup.for_people), good="None.", bad="need a person."
+    undecided = await store.read(work_health.for_people)
+    visit.list("decisions", undecided, good="None.", bad="need a person.")
+        "decisions", await store.read(work_health.for_people), good="None.", bad="need a person."
     )
-    if not running and (left := await store.read(ailments.left_running)):
+    if not running and (left := await store.read(database_health.left_running)):
         visit.note("cut off", f"{len(left)} pieces of work go on at the next start.")
-    undelivered = await store.read(checkup.undelivered, is_running=running)
+    undelivered = await store.read(work_health.undelivered, is_running=running)
     visit.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
-    late = await store.read(checkup.overdue)
+    late = await store.read(work_health.overdue)
     if late and not running:
         visit.note("triggers", f"{len(late)} are due and fire at the next start.")
     else:
         visit.list("triggers", late, good="None is late.", bad="are late.")
     over = [
         f"{thread.thread_id} shows {thread.tokens:,} tokens; {thread.model} takes {window:,}."
-        for thread in await store.read(ailments.open_threads)
+        for thread in await store.read(database_health.open_threads)
         if thread.tokens > (window := visit.settings.prices.window(thread.model))
     ]
     visit.list("threads", over, good="All fit their windows.", bad="are over their window.")
-    _models_without_keys(visit, list(await store.read(ailments.models)))
+    _models_without_keys(visit, list(await store.read(database_health.models)))
 
 
 async def _background(visit: Visit, store: Store) -> None:

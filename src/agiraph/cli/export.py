@@ -9,9 +9,9 @@ import click
 import orjson
 
 from agiraph.cli.session import command, opened, remember_secrets
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Agent, Team
-from agiraph.hidden import Redactor, redact
+from agiraph.redaction import Redactor, redact
 from agiraph.store import events, team_rows, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store

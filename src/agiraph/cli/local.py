@@ -1,6 +1,6 @@
 """Local: the database itself, read as a server would show it, for when none runs."""
 
-from agiraph.api.showing import (
+from agiraph.api.presenters import (
     agent_view,
     item_view,
     node_view,
@@ -20,7 +20,10 @@ from agiraph.api.views import (
 from agiraph.domain.costs import Costs
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.messages import Decision
-from agiraph.services import costs, inbox, journal, people
+from agiraph.services.board import costs
+from agiraph.services.lifecycle import journal
+from agiraph.services.mail import inbox
+from agiraph.services.members import roster
 from agiraph.store import nodes, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -53,14 +56,14 @@ class Local:
 
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
         def look(tx: Tx) -> list[AgentView]:
-            roster = people.roster(tx, rows.find(tx, team).id, all=all)
-            return [agent_view(tx, member) for member in roster]
+            members = roster.members(tx, rows.find(tx, team).id, all=all)
+            return [agent_view(tx, member) for member in members]
 
         return await self._store.read(look)
 
     async def agent(self, agent: str) -> AgentView:
         return await self._store.read(
-            lambda tx: agent_view(tx, people.member(tx, rows.AGENTS.get(tx, agent)))
+            lambda tx: agent_view(tx, roster.member(tx, rows.AGENTS.get(tx, agent)))
         )
 
     async def thread(self, thread: str) -> list[TurnView]:

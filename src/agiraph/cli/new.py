@@ -3,12 +3,12 @@
 import click
 from rich.console import Console
 
-from agiraph import place
+from agiraph import location
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
-from agiraph.domain.people import Mode
-from agiraph.hidden import environment
+from agiraph.domain.agents import Mode
+from agiraph.redaction import environment
 
 
 @click.command()
@@ -45,7 +45,7 @@ async def new(
         team = await client.create_team(goal, name=name, mode=mode, model=model, budget=limit)
         if waits:
             console = Console(highlight=False, emoji=False, soft_wrap=True)
-            home = place.find(environment()).home
+            home = location.find(environment()).home
             raise click.exceptions.Exit(await Remote(client, console, home).watch(team))
     if json_:
         return click.echo(as_json(team))

@@ -15,12 +15,12 @@ from agiraph.cli.remote import Remote
 from agiraph.cli.session import command
 from agiraph.client import Client
 from agiraph.config import Settings
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
-from agiraph.domain.people import Team
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
-from agiraph.hidden import environment
-from agiraph.services import journal, teams
+from agiraph.redaction import environment
+from agiraph.services.lifecycle import journal, teams
 from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath

@@ -15,7 +15,7 @@ import uvloop
 from pydantic import BaseModel
 from rich.markup import escape
 
-from agiraph import place
+from agiraph import location
 from agiraph.client import Client
 from agiraph.domain.errors import (
     Declined,
@@ -26,10 +26,10 @@ from agiraph.domain.errors import (
     Unreachable,
 )
 from agiraph.domain.time import SystemClock
-from agiraph.hidden import environment, keep
 from agiraph.home.layout import Home, known_token
 from agiraph.home.lock import HomeLock
-from agiraph.place import Place
+from agiraph.location import Place
+from agiraph.redaction import environment, keep
 
 if TYPE_CHECKING:  # most commands ask a server, and need no more than that
     from agiraph.cli.local import Local
@@ -70,9 +70,9 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Stor
 
     To write, nobody else may be running on the home: they would not notice.
     """
-    from agiraph.store.opening import open_store  # loaded only where it is used
+    from agiraph.store.connect import open_store  # loaded only where it is used
 
-    where = place.find(environment())
+    where = location.find(environment())
     embedded = where.database_url.startswith("sqlite:")
     home = Home.open(where.home)
     lock: HomeLock | None = home.lock() if to_write and embedded else None
@@ -88,7 +88,7 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Stor
 @asynccontextmanager
 async def connected() -> AsyncGenerator[Client]:
     """The server of this home, for a command that needs one."""
-    where = place.find(environment())
+    where = location.find(environment())
     async with Client.of(where) as client:
         await _meet(client, where)
         yield client
@@ -129,7 +129,7 @@ def _holder(where: Place) -> str:
 @asynccontextmanager
 async def source(*, to_write: bool = False) -> AsyncGenerator["Client | Local"]:
     """The server of this home if it runs; without one, the database itself."""
-    async with Client.of(place.find(environment())) as client:
+    async with Client.of(location.find(environment())) as client:
         if await _is_there(client):
             yield client
             return

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 import click
 
-from agiraph import config, logs, site
+from agiraph import config, logs, serving
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
-from agiraph.hidden import environment
+from agiraph.redaction import environment
 
 
 @click.command()
@@ -18,8 +18,8 @@ from agiraph.hidden import environment
 async def up() -> None:
     """Run everything in one process: API, web UI and background work. Ctrl-C ends it."""
     settings = _ready(config.load(environment()))
-    asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with _unless_stopped(), site.serve(settings, asked, works=True) as opened:
+    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    async with _unless_stopped(), serving.serve(settings, asked, works=True) as opened:
         await _greet(settings, opened)
         await asked.wait()
         _say("Stopping; what is under way goes on at the next start.")
@@ -30,8 +30,8 @@ async def up() -> None:
 async def serve() -> None:
     """Run the API and web UI alone; `agiraph work` does the work, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
-    asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with _unless_stopped(), site.serve(settings, asked, works=False) as opened:
+    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    async with _unless_stopped(), serving.serve(settings, asked, works=False) as opened:
         await _greet(settings, opened)
         await asked.wait()
 
@@ -41,8 +41,8 @@ async def serve() -> None:
 async def work() -> None:
     """Do background work alone: as many of these as you like, over one PostgreSQL."""
     settings = _ready(_shared(config.load(environment())))
-    asked = site.asked_to_stop()  # whenever that is, even before all is ready
-    async with _unless_stopped(), site.work(settings, asked):
+    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    async with _unless_stopped(), serving.work(settings, asked):
         _say("At work. Ctrl-C ends this process; another takes over what it does.")
         await asked.wait()
 
@@ -52,7 +52,7 @@ async def _unless_stopped() -> AsyncGenerator[None]:
     """End in good order when told to stop while still waiting for the database."""
     try:
         yield
-    except site.AskedToStop:
+    except serving.AskedToStop:
         _say("Stopped before the database could be reached.")
 
 
@@ -70,7 +70,7 @@ def _shared(settings: Settings) -> Settings:
     return settings
 
 
-async def _greet(settings: Settings, opened: site.Site) -> None:
+async def _greet(settings: Settings, opened: serving.Site) -> None:
     url = settings.address.url.replace(f":{settings.address.port}", f":{opened.port}")
     _say(f"agiraph is up at {url}")
     try:

@@ -20,7 +20,7 @@ from yarl import URL
 
 from agiraph.domain.errors import Declined, Unreachable
 from agiraph.home.layout import known_token
-from agiraph.place import Place
+from agiraph.location import Place
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 15.0

@@ -5,9 +5,9 @@ from typing import Any
 
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, Stopped, TeamView
 from agiraph.client.connection import Connection, path_of
+from agiraph.domain.agents import Mode
 from agiraph.domain.costs import Costs
 from agiraph.domain.errors import NotFound
-from agiraph.domain.people import Mode
 
 
 class TeamCalls(Connection):

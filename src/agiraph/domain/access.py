@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal, get_args
 
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 Scope = Literal["read", "talk", "operate", "admin"]
 """Each may do what those before it may: look, speak and answer, run teams, hand out passes."""
@@ -12,7 +12,7 @@ PassKind = Literal["token", "session", "link"]
 """A program's token, a browser's session, and the link that begins one, good for a single use."""
 
 
-@noun
+@value
 class Pass:
     """What lets somebody in. Of its secret only the digest is kept."""
 
@@ -27,7 +27,7 @@ class Pass:
     revoked_at: datetime | None = None
 
 
-@noun
+@value
 class Deed:
     """One line of the audit: who changed what, and what came of it."""
 

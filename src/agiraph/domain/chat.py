@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from agiraph.domain import taint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 from agiraph.domain.work import Lane, Usage
 
 Role = Literal["system", "user", "assistant", "tool", "intent"]
@@ -29,7 +29,7 @@ THINKING = "thinking"
 """What an intent to ask the model is about; it carries what was held for the call."""
 
 
-@noun
+@value
 class ToolSpec:
     """A tool as a model sees it: the schema goes to the API, the guidance into the prompt."""
 
@@ -39,7 +39,7 @@ class ToolSpec:
     guidance: str = ""
 
 
-@noun
+@value
 class ToolCall:
     id: str
     name: str
@@ -48,7 +48,7 @@ class ToolCall:
     """What the model wrote instead of a JSON object, if it did."""
 
 
-@noun
+@value
 class Attachment:
     """A picture or a file that goes with a turn; its bytes inline, never a link to fetch."""
 
@@ -58,7 +58,7 @@ class Attachment:
     """Base64."""
 
 
-@noun
+@value
 class Thread:
     """One agent on one node (or one reply). Closed when done, never destroyed."""
 
@@ -81,7 +81,7 @@ class Thread:
     """Where words came from that nobody on the team vouches for, if any are in it."""
 
 
-@noun
+@value
 class Turn:
     """One entry of a thread; written before the next thing starts, never changed."""
 
@@ -101,7 +101,7 @@ class Turn:
     usage: Usage = Usage()
 
 
-@noun
+@value
 class Lease:
     """The right to write to one thread, as long as nobody claims it again."""
 
@@ -213,7 +213,7 @@ class Transcript:
         return self.turns[-1].seq if self.turns else 0
 
 
-@noun
+@value
 class Words:
     """A piece of a reply that is still being written."""
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 DeliveryStatus = Literal["queued", "sending", "sent", "failed"]
 
 
-@noun
+@value
 class Delivery:
     id: str
     """Also the key by which whoever receives it knows a repetition."""
@@ -28,7 +28,7 @@ class Delivery:
     sent_at: datetime | None = None
 
 
-@noun
+@value
 class Parcel:
     """What a channel is handed: the delivery, the message, and the names around it."""
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 EventType = Literal[
     "team.created",
@@ -60,7 +60,7 @@ PREVIEW = 400
 """How much of a text an event carries; the whole of it is in the thread."""
 
 
-@noun
+@value
 class Event:
     team_id: TeamId
     seq: int

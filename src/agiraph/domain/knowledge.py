@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
 KnowledgeStatus = Literal["active", "held", "superseded", "removed"]
@@ -15,7 +15,7 @@ DraftStatus = Literal["held", "accepted", "written", "removed"]
 """accepted: a person confirmed it; written: it is in its file."""
 
 
-@noun
+@value
 class Memory:
     """What an agent knows of the person it talks to. Appears in reply prompts only."""
 
@@ -34,7 +34,7 @@ class Memory:
     """An older one with which it cannot be true at the same time, as far as words tell."""
 
 
-@noun
+@value
 class Insight:
     """What an agent learned for its profession. Appears in work prompts only."""
 
@@ -54,7 +54,7 @@ class Insight:
     contradicts: str | None = None
 
 
-@noun
+@value
 class Draft:
     """A note for a file that waits for a person, since nobody vouches for its words."""
 
@@ -70,7 +70,7 @@ class Draft:
     status: DraftStatus = "held"
 
 
-@noun
+@value
 class Touched:
     """One row that a change altered, as it was before; None if there was none."""
 
@@ -83,7 +83,7 @@ ChangeVerb = Literal[
 ]
 
 
-@noun
+@value
 class Change:
     """One change of what an agent knows, with all it takes to undo it."""
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from agiraph.domain.chat import Attachment, ToolCall
 from agiraph.domain.ids import MessageId, NodeId, TeamId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 MessageKind = Literal[
     "message",
@@ -38,7 +38,7 @@ INBOX: frozenset[MessageKind] = frozenset(
 )
 
 
-@noun
+@value
 class Message:
     id: MessageId
     team_id: TeamId

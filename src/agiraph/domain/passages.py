@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 PassageKind = Literal["note", "page", "insight", "report"]
 
@@ -20,7 +20,7 @@ LONGEST = 6000
 Owner = str
 
 
-@noun
+@value
 class Passage:
     """One section of a note, a page or a report, or one insight."""
 

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.ids import NodeId, StageId, TeamId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 StageStatus = Literal["running", "met", "broken", "timed_out", "reconvened"]
 
 
-@noun
+@value
 class StageContract:
     turns_per_node: int = 10
     timeout_seconds: float = 300
@@ -17,7 +17,7 @@ class StageContract:
     wants: Literal["all", "majority", "any"] = "all"
 
 
-@noun
+@value
 class Stage:
     id: StageId
     team_id: TeamId

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 TriggerType = Literal[
     "scheduled", "delayed", "at_time", "heartbeat", "on_event", "on_idle", "webhook"
@@ -27,7 +27,7 @@ AT_REST: frozenset[TriggerType] = frozenset({"heartbeat", "on_idle"})
 ONCE: frozenset[TriggerType] = frozenset({"delayed", "at_time"})
 
 
-@noun
+@value
 class Trigger:
     id: TriggerId
     team_id: TeamId
@@ -77,7 +77,7 @@ class Trigger:
     """Why it is over."""
 
 
-@noun
+@value
 class Firing:
     """What became of one slot; or, if nobody was there for them, of several in a row."""
 
@@ -93,7 +93,7 @@ class Firing:
     last_slot: str | None = None
 
 
-@noun
+@value
 class Call:
     """What a named callback is handed. It may be called again with the same key after a crash."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
 """Who asked for the work. Every node has exactly one reason to exist."""
@@ -94,7 +94,7 @@ class StopReason(StrEnum):
     BROKEN = "broken"  # a bug of ours, written down with its traceback
 
 
-@noun
+@value
 class Budget:
     """What a node may spend. None means: as its parent allows."""
 
@@ -124,7 +124,7 @@ MOST_TOKENS = 10**8
 MOST_USD = 10**6
 
 
-@noun
+@value
 class Usage:
     """What was spent. A price nobody knows is None and counts no money."""
 
@@ -161,7 +161,7 @@ class Usage:
         )
 
 
-@noun
+@value
 class WorkNode:
     """One piece of work. An agent's queue is nothing but the nodes assigned to it."""
 

@@ -18,8 +18,8 @@ from typing import IO, BinaryIO
 import orjson
 
 from agiraph.domain.errors import NotFound, Refused, StoreFull
-from agiraph.hidden import Redactor, redact
 from agiraph.home.layout import Home
+from agiraph.redaction import Redactor, redact
 
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
 FORM = 1

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agiraph.domain.errors import OutOfScope, Refused
 from agiraph.home.archive import CHUNK, FILES, FORM, MANIFEST, MOST_FILES, ROWS, Manifest
-from agiraph.home.openers import split
+from agiraph.home.safe_open import split
 
 MOST_AT_ONCE = 16 << 20
 """The most that is read in one piece. Headers that claim to be larger are refused unread."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Misconfigured, OutOfScope, StoreFull
 from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.people import Team
-from agiraph.home.beneath import Folder
 from agiraph.home.lock import HomeLock
 from agiraph.home.node_folder import NodeFolder
-from agiraph.home.openers import PARTIAL, split
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import PARTIAL, split
 
 SOUL = """\
 # Soul

@@ -14,8 +14,8 @@ from agiraph.domain.errors import Conflict, NotFound, Refused, StoreFull
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import WorkNode
 from agiraph.faultpoints import fault
-from agiraph.hidden import redact
-from agiraph.home.beneath import Entry, Folder
+from agiraph.home.safe_folder import Entry, Folder
+from agiraph.redaction import redact
 
 SPEC = "_spec.md"
 REFS = "_refs.json"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
-from agiraph.home.beneath import Folder
-from agiraph.home.openers import split
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import split
 from agiraph.home.scopes import Scope, Want
 
 SUMMARY, INDEX, ARCHIVE = "MEMORY.md", "index.md", "archive"

@@ -13,9 +13,9 @@ import orjson
 from agiraph.domain.errors import Refused
 from agiraph.home.archive import CHUNK, stays
 from agiraph.home.archive_reading import Archive
-from agiraph.home.beneath import Folder
 from agiraph.home.layout import Home
-from agiraph.home.openers import PARTIAL
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import PARTIAL
 
 ASIDE = "restored-settings"
 """The folder of a home for settings that came with a backup and are not in force."""

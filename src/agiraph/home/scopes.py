@@ -6,9 +6,9 @@ from typing import Literal
 
 from agiraph.domain.errors import OutOfScope
 from agiraph.domain.ids import NodeId
-from agiraph.home.beneath import Folder
 from agiraph.home.layout import TeamFolder
-from agiraph.home.openers import split
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import split
 
 Want = Literal["r", "w"]
 

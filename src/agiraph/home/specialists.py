@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import yaml
 
+from agiraph.domain.agents import Specialist
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Specialist
 from agiraph.home.layout import Home
 
 log = logging.getLogger("agiraph.specialists")

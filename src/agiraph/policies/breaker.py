@@ -8,7 +8,7 @@ import orjson
 from agiraph.domain.chat import AGAIN, WAITS, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason
-from agiraph.services.journal import Notice
+from agiraph.services.lifecycle.journal import Notice
 from agiraph.tools.base import Tool
 
 WARN_REPEATS = 3

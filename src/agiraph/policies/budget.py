@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agiraph.domain.work import Budget, StopReason
-from agiraph.services import research
-from agiraph.services.journal import Hold, Notice
+from agiraph.services.lifecycle import research
+from agiraph.services.lifecycle.journal import Hold, Notice
 from agiraph.tools.context import RunContext
 
 WARN_AT = 0.8

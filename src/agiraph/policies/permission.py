@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from agiraph.domain.agents import Rule
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.domain.people import Rule
 from agiraph.home.scopes import Place
 from agiraph.policies import taint
-from agiraph.services import approvals, mail
+from agiraph.services.board import approvals
+from agiraph.services.mail import bus
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
 
@@ -69,7 +70,7 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
     if asked is None and taint.was_said(tx, ctx, call):
         return Done("approved")
     if asked is None:
-        asked = mail.ask(
+        asked = bus.ask(
             tx,
             ctx.lease,
             text=f"May I call {call.name}?{_why(ctx, call)}",

@@ -5,14 +5,14 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
-from agiraph.domain.nouns import noun
+from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
 OnDelta = Callable[[str], None]
 """Told the words of a reply as they come. For watching only: they are written down whole."""
 
 
-@noun
+@value
 class Request:
     transcript: Transcript
     tools: tuple[ToolSpec, ...] = ()
@@ -24,7 +24,7 @@ class Request:
     """The JSON schema the reply's text must meet, for a structured answer."""
 
 
-@noun
+@value
 class Reply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

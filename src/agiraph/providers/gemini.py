@@ -11,7 +11,9 @@ from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.counts import Counts
-from agiraph.providers.encoded import (
+from agiraph.providers.http import Http
+from agiraph.providers.http_connection import Body
+from agiraph.providers.request_buffer import (
     IMAGES,
     PDF,
     Encoded,
@@ -27,8 +29,6 @@ from agiraph.providers.encoded import (
     own_parts,
     tool_name,
 )
-from agiraph.providers.http import Http
-from agiraph.providers.line import Body
 from agiraph.providers.wire import Draft, ask, made_call, or_plainly, words
 
 WIRE = "gemini"

@@ -21,7 +21,7 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
-from agiraph.providers.line import Body, Line, LineError, Lines, Untrusted, split
+from agiraph.providers.http_connection import Body, Line, LineError, Lines, Untrusted, split
 
 T = TypeVar("T")
 

@@ -13,7 +13,9 @@ from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.counts import Counts
-from agiraph.providers.encoded import (
+from agiraph.providers.http import Http
+from agiraph.providers.http_connection import Body
+from agiraph.providers.request_buffer import (
     IMAGES,
     PDF,
     Encoded,
@@ -28,8 +30,6 @@ from agiraph.providers.encoded import (
     tool_name,
     vendor_parts,
 )
-from agiraph.providers.http import Http
-from agiraph.providers.line import Body
 from agiraph.providers.wire import Draft, DraftCall, ask, words
 
 WIRE = "openai"

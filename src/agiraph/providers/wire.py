@@ -21,7 +21,7 @@ from agiraph.providers.http import (
     json_object,
     whole,
 )
-from agiraph.providers.line import Body
+from agiraph.providers.http_connection import Body
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """What reading an answer raises where a field is missing or of another type."""

@@ -12,7 +12,7 @@ from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.runtime.spill import spill
-from agiraph.services import journal
+from agiraph.services.lifecycle import journal
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext

@@ -28,14 +28,14 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.rounds import Rest, Rounds
-from agiraph.services import work
+from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.services.lifecycle import claims
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
-from agiraph.store.listening import Notice, listen
+from agiraph.store.notify import Notice, listen
 from agiraph.store.postgres import CONTROL, WORK_OFF, explained
 from agiraph.store.presence import FREE_JOBS, Presence
-from agiraph.store.reaching import LOST
+from agiraph.store.reachability import LOST
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
 
@@ -228,7 +228,7 @@ class ClusteredEngine:
         """
         left = await self._store.read(nodes.running, queue)
         if left is not None and left.owner == owner:
-            await self._store.write(work.disown, queue, owner=owner)
+            await self._store.write(claims.disown, queue, owner=owner)
             return
         while await self._drive(queue, owner=owner, only=self._only):
             self._again.discard(queue)  # the look that follows sees what was told meanwhile

@@ -21,18 +21,18 @@ from agiraph.domain.taint import MARK, by_program
 from agiraph.domain.taint import is_foreign as is_from_strangers
 from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
-from agiraph.home.beneath import Folder
 from agiraph.home.commands import CommandResult
+from agiraph.home.safe_folder import Folder
 from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.prompts import prompt
 from agiraph.runtime import program_runs
-from agiraph.runtime.post import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
+from agiraph.runtime.program_mailbox import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
 from agiraph.runtime.program_runs import Run
-from agiraph.services import journal, stalls
+from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import proof, shell
+from agiraph.tools import acceptance, shell
 from agiraph.tools.base import NO_TEXT
 from agiraph.tools.context import RunContext
 
@@ -212,9 +212,9 @@ class _Watch:
         self._quiet = 0.0 if self._bytes > self._seen else self._quiet + LOOK_SECONDS
         self._seen = self._bytes
         await self._tell(last)
-        if self._quiet >= stalls.AFTER_SECONDS:
+        if self._quiet >= stalled.AFTER_SECONDS:
             self._quiet = 0.0
-            await self._ctx.store.write(stalls.note, self._ctx.node.id)
+            await self._ctx.store.write(stalled.note, self._ctx.node.id)
 
     async def _tell(self, last: bool) -> None:
         """Let everyone see what it printed since: at once, and ever more seldom if it goes on."""
@@ -281,7 +281,7 @@ async def _outcome(
         manifest = await asyncio.to_thread(node.publish, handed_in)
     except Refused as error:
         doubts.append(f"its files could not be published: {error}")
-    doubts += proof.lacks(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
+    doubts += acceptance.lacks(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
     return Finished(handed_in, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
 
 

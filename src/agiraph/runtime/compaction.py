@@ -14,8 +14,10 @@ from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services import board, journal, notices, promises
-from agiraph.services.journal import Notice
+from agiraph.services.board import notices, planning
+from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
@@ -106,7 +108,7 @@ def _around(tx: Tx, node: WorkNode) -> list[str]:
     lines: list[str] = []
     given = [
         f"- {notices.title_of(child)} ({child.id}): {child.status}"
-        + ("" if child.assignee_id is None else f", {board.name_of(tx, child.assignee_id)}")
+        + ("" if child.assignee_id is None else f", {planning.name_of(tx, child.assignee_id)}")
         for child in nodes.children(tx, node.id)
     ]
     if given:

@@ -25,8 +25,9 @@ from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes, lanes
-from agiraph.runtime.rounds import Rounds
-from agiraph.services import endings, journal, leases, notices, work
+from agiraph.runtime.periodic import Rounds
+from agiraph.services.board import leases, notices
+from agiraph.services.lifecycle import claims, endings, journal
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -93,13 +94,13 @@ class Dispatcher:
     async def _let_go(self, lease: Lease) -> None:
         """The process stops, or somebody cancelled: back into the queue, where claim decides."""
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
-            await self.store.write(work.release, lease)
+            await self.store.write(claims.release, lease)
 
     async def _claim(self, queue: Queue, *, owner: str, only: TeamId | None) -> Lease | None:
         pause = FIRST_PAUSE
         while True:
             claiming = asyncio.ensure_future(
-                self.store.write(work.claim, queue, owner=owner, only=only)
+                self.store.write(claims.claim, queue, owner=owner, only=only)
             )
             try:
                 lease = await asyncio.shield(claiming)
@@ -132,23 +133,23 @@ class Dispatcher:
         try:
             outcome = await self.executor.run(lease)
         except Halted as halted:
-            verb = endings.cancelled if halted.halt == "cancel" else work.release
+            verb = endings.cancelled if halted.halt == "cancel" else claims.release
             await self.store.write(verb, lease)
         except ModelUnavailable as error:
             seconds = await self._model_pause(lease, error)
             reason = f"the model cannot be reached: {error} Trying again by itself."
-            await self.store.write(work.sleep, lease, seconds=seconds, reason=reason)
+            await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
         except (ModelError, Misconfigured) as error:
             # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
             text = f"I cannot go on: {error} Tell me when I should try again."
-            await self.store.write(work.ask_to_go_on, lease, reason=str(error), text=text)
+            await self.store.write(claims.ask_to_go_on, lease, reason=str(error), text=text)
         else:
             await self._write_down(lease, outcome)
 
     async def _write_down(self, lease: Lease, outcome: Outcome) -> None:
         match outcome:
             case Parked():
-                await self.store.write(work.park, lease, outcome)
+                await self.store.write(claims.park, lease, outcome)
             case Finished(reason=StopReason.ANSWERED) | Failed():
                 await self.store.write(journal.end, lease, outcome)
             case Finished():

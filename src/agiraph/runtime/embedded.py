@@ -9,7 +9,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.rounds import Rest, Rounds
+from agiraph.runtime.periodic import Rest, Rounds
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
-from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
@@ -27,8 +27,9 @@ from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, Start
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
-from agiraph.services import board, journal
-from agiraph.services.spending import Envelope, envelopes, seconds_left
+from agiraph.services.board import planning
+from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
+from agiraph.services.lifecycle import journal
 from agiraph.store import messages, threads, waits
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
@@ -71,7 +72,7 @@ def _seat(tx: Tx, lease: Lease) -> _Seat:
         team=TEAMS.get(tx, lease.team_id),
         agent=agent,
         node=node,
-        giver=board.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
+        giver=planning.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
         turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},

@@ -9,8 +9,8 @@ from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.runtime.spill import keep_result, shown_result
-from agiraph.services import notices, unfinished
-from agiraph.services.journal import Notice
+from agiraph.services.board import notices, unfinished
+from agiraph.services.lifecycle.journal import Notice
 from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:

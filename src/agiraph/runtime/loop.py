@@ -20,8 +20,8 @@ from agiraph.runtime.calls import Caller, Halted
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import hand_in, land, wait_in_words
 from agiraph.runtime.time_limit import within
-from agiraph.services import journal
-from agiraph.services.journal import Notice
+from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle.journal import Notice
 from agiraph.tools.context import RunContext
 
 MOST_CALLS = 32

@@ -15,8 +15,8 @@ from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
 from agiraph.runtime.channels import Channel, Undelivered
-from agiraph.runtime.rounds import Rest, Rounds
-from agiraph.services import deliveries
+from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.services.mail import deliveries
 from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath, Tx

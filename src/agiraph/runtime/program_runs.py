@@ -16,8 +16,9 @@ from agiraph.domain.taint import by_program
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
-from agiraph.runtime.post import own_turns
-from agiraph.services import journal, mail
+from agiraph.runtime.program_mailbox import own_turns
+from agiraph.services.lifecycle import journal
+from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
@@ -154,7 +155,7 @@ def _asked(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )
-    asked = messages.approval(tx, key) or mail.ask(
+    asked = messages.approval(tx, key) or bus.ask(
         tx,
         ctx.lease,
         text=question,

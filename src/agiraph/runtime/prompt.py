@@ -4,17 +4,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.knowledge import Draft, Insight
-from agiraph.domain.people import Agent, Team
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
-from agiraph.services import notices, recall, upkeep
+from agiraph.services.board import notices
+from agiraph.services.knowledge import maintenance, recall
 from agiraph.store import knowledge
 from agiraph.store.tx import Tx
-from agiraph.tools import knowing
+from agiraph.tools import knowledge as knowledge_tools
 from agiraph.tools.context import RunContext
 
 
@@ -76,10 +77,10 @@ def system_prompt(
 async def known(ctx: RunContext, start: "Start") -> Known:
     """What is known for this work; once a day, after all that is known was looked after."""
     if start.drafts or start.is_due:
-        await knowing.refreshed(ctx)
+        await knowledge_tools.refreshed(ctx)
     if not start.is_due:
         return Known(start.insights)
-    await ctx.store.write(upkeep.maintain, ctx.team.id)
+    await ctx.store.write(maintenance.maintain, ctx.team.id)
     insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
     return Known(insights, is_upkeep_due=ctx.node.source == "trigger")
 
@@ -96,7 +97,7 @@ def start(tx: Tx, agent: Agent, node: WorkNode) -> Start:
     return Start(
         recall.for_work(tx, agent.id, node.task),
         knowledge.accepted(tx, agent.id),
-        agent.role == "coordinator" and upkeep.is_due(tx, agent.team_id),
+        agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
     )
 
 

@@ -11,12 +11,14 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.runtime.asking import Question, Unaffordable, ask, fields, number
 from agiraph.runtime.compaction import digest
 from agiraph.runtime.prompt import Opening
-from agiraph.services import briefings, notices, reflection
-from agiraph.services.briefings import News, Verdict
-from agiraph.services.reflection import Learned
+from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
+from agiraph.services.board import notices
+from agiraph.services.knowledge import reflection
+from agiraph.services.knowledge.reflection import Learned
+from agiraph.services.lifecycle import briefings
+from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx

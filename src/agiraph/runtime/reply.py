@@ -15,9 +15,12 @@ from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
-from agiraph.services import conversation, knowledge, notices, promises, recall, taint
-from agiraph.services.conversation import Work
-from agiraph.services.journal import Notice
+from agiraph.services.board import notices, taint
+from agiraph.services.knowledge import items, recall
+from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle.conversation import Work
+from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
@@ -75,7 +78,7 @@ def _around(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
         for node in latest
     ]
     tainted_by = reduce(graver, (m.tainted_by for m in before), taint.of_board(tx, latest))
-    known = recall.as_lines(knowledge.memories(tx, agent.id))
+    known = recall.as_lines(items.memories(tx, agent.id))
     promised = [promises.line(tx, promise) for promise in promises.promises(tx, agent.id)]
     return [
         titled("What you know of the human", "\n".join(known)),

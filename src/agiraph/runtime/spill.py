@@ -8,8 +8,8 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Done
 from agiraph.domain.work import RESULT_FILE
-from agiraph.home.beneath import Folder
-from agiraph.services import notices
+from agiraph.home.safe_folder import Folder
+from agiraph.services.board import notices
 from agiraph.store.rows import to_text
 from agiraph.tools.context import RunContext
 

@@ -13,10 +13,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.outcomes import Answer, Done, Outcome, Pending
-from agiraph.domain.people import Agent
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.runtime.calls import Caller

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from agiraph.domain.time import Clock
-from agiraph.runtime.rounds import Rest, Rounds
-from agiraph.services import stalls
+from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.services.lifecycle import stalled
 from agiraph.store import nodes
 from agiraph.store.database import Store
 
@@ -19,7 +19,7 @@ async def watch(store: Store, clock: Clock, rounds: Rounds) -> None:
 
     async def look() -> Rest:
         if await store.read(nodes.at_work):
-            await store.write(stalls.look)
+            await store.write(stalled.look)
         return rest
 
     await rest()

@@ -10,7 +10,7 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.store import deliveries, nodes, passages
-from agiraph.store.intake import Intake, shape
+from agiraph.store.dump_validation import Intake, shape
 from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {

@@ -23,7 +23,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agiraph.domain.errors import NotFound, StoreDamaged
-from agiraph.hidden import redact
+from agiraph.redaction import redact
 from agiraph.store.tx import Tx
 
 T = TypeVar("T")
@@ -97,12 +97,12 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
 class Table(Generic[T]):
     """One noun's table: its columns in the order of the dataclass's fields."""
 
-    def __init__(self, name: str, noun: type[T], *, key: str = "id") -> None:
-        hints = get_type_hints(noun)
+    def __init__(self, name: str, value_type: type[T], *, key: str = "id") -> None:
+        hints = get_type_hints(value_type)
         self.name = name
-        self.noun = noun
+        self.value_type = value_type
         self.key = key
-        self.fields = [f.name for f in fields(noun)]  # pyright: ignore[reportArgumentType]
+        self.fields = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
         codecs = {field: _codec(hints[field]) for field in self.fields}
         self._encode = {field: codec[0] for field, codec in codecs.items()}
         decoders = [codecs[field][1] for field in self.fields]
@@ -121,7 +121,7 @@ class Table(Generic[T]):
         try:
             for place, decode in self._decode:
                 values[place] = decode(values[place])
-            return self.noun(**dict(zip(self.fields, values, strict=True)))
+            return self.value_type(**dict(zip(self.fields, values, strict=True)))
         except (ValueError, TypeError, OverflowError) as error:
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
@@ -141,7 +141,7 @@ class Table(Generic[T]):
         """The row, or `NotFound`. Locked, nobody else changes it before this transaction ends."""
         found = self.find(tx, key, lock=lock)
         if found is None:
-            raise NotFound(self.noun.__name__.lower(), key)
+            raise NotFound(self.value_type.__name__.lower(), key)
         return found
 
     def select(self, tx: Tx, where: str, **values: Any) -> list[T]:

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId
-from agiraph.domain.people import Agent, Team
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 

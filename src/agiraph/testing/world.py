@@ -10,11 +10,11 @@ from agiraph.api.frames import EVENTS
 from agiraph.api.happenings import DATA
 from agiraph.api.live import as_frame
 from agiraph.app import Runtime
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision, Message
-from agiraph.domain.people import Agent
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.home.sandbox import Limits
@@ -23,9 +23,10 @@ from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
-from agiraph.runtime.ticker import Callback
-from agiraph.services import conversation, journal, mail, teams
-from agiraph.services.teams import Founded
+from agiraph.runtime.trigger_worker import Callback
+from agiraph.services.lifecycle import conversation, journal, teams
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Aftermath
@@ -164,7 +165,7 @@ class World:
 
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
         return await self.store.write(
-            mail.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
+            bus.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
         )
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:

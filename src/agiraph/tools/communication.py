@@ -10,7 +10,8 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.taint import graver
-from agiraph.services import mail, people
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -35,8 +36,8 @@ def send_message(
 ) -> Answer:
     """Send a message to a teammate or to the human."""
     match to.strip().lower():
-        case people.EVERYONE | "*":
-            sent = mail.broadcast(
+        case roster.EVERYONE | "*":
+            sent = bus.broadcast(
                 tx,
                 team_id=ctx.team.id,
                 sender=ctx.agent.id,
@@ -44,7 +45,7 @@ def send_message(
                 node_id=ctx.node.id,
                 hops=ctx.node.hops + 1,
             )
-            names = ", ".join(mail.name_of(tx, message.recipient) for message in sent)
+            names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
             return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
         case recipient if recipient == HUMAN:
             hops = 0
@@ -52,8 +53,8 @@ def send_message(
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
                 raise Refused("That is you. Use a note or a checkpoint to remember something.")
-            hops = mail.hops_to(tx, ctx.lease, recipient)
-    message = mail.send(
+            hops = bus.hops_to(tx, ctx.lease, recipient)
+    message = bus.send(
         tx,
         team_id=ctx.team.id,
         sender=ctx.agent.id,
@@ -79,12 +80,12 @@ def _receipt(message: Message) -> str:
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     """Read messages that have come for you."""
     unseen = messages.unseen(tx, ctx.agent.id)
-    said = [mail.as_heard(tx, m) for m in unseen] or ["No new messages."]
+    said = [bus.as_heard(tx, m) for m in unseen] or ["No new messages."]
     if unseen:
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
     for sent in messages.unheard_from(tx, ctx.agent.id):
-        said.append(f"Not heard yet by {mail.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
+        said.append(f"Not heard yet by {bus.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
     tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)
     return Done("\n".join(said), tainted_by=tainted_by)
 
@@ -105,7 +106,7 @@ def suggest_next(
     coordinator = teams.members(tx, ctx.team.id)[0]
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
-    mail.send(
+    bus.send(
         tx,
         team_id=ctx.team.id,
         sender=ctx.agent.id,
@@ -113,7 +114,7 @@ def suggest_next(
         kind="suggestion",
         text=suggestion,
         node_id=ctx.node.id,
-        hops=mail.hops_to(tx, ctx.lease, coordinator.id),
+        hops=bus.hops_to(tx, ctx.lease, coordinator.id),
     )
     return Done("The coordinator will hear it and decide.")
 
@@ -135,5 +136,5 @@ def ask_human(
     ] = None,
 ) -> Answer:
     """Ask the human a question and wait for the answer."""
-    asked = mail.ask(tx, ctx.lease, text=question, options=options or ())
+    asked = bus.ask(tx, ctx.lease, text=question, options=options or ())
     return Pending(f"answer:{asked.id}", f"asked the human: {question}")

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
-from agiraph.domain.people import Agent, Specialist, Team
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
 from agiraph.home.sandbox import CommandRules
 from agiraph.home.scopes import Scope
-from agiraph.services.spending import Envelope
+from agiraph.services.board.budgets import Envelope
 from agiraph.store.database import Store
 from agiraph.store.rows import to_text
 from agiraph.web.access import Web

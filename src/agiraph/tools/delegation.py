@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.domain.people import Agent, Specialist
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services import board, hiring, leases, notices, people, spending, taint, waiting
-from agiraph.services.hiring import Hirer
+from agiraph.services.board import budgets, leases, notices, planning, taint, waiting
+from agiraph.services.members import hiring, roster
+from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -50,14 +51,14 @@ def assign_task(
     ] = None,
 ) -> Answer:
     """Give a task to a teammate, a specialist or somebody new."""
-    budget = spending.share(tx, ctx.node)
+    budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _earlier(tx, ctx, resume)
     worker = (
         hiring.resolve(tx, hirer(ctx), agent)
         if earlier is None
         else _same_worker(tx, ctx, earlier, agent)
     )
-    node = board.create(
+    node = planning.create(
         tx,
         team_id=ctx.team.id,
         task=task,
@@ -106,7 +107,7 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
         raise Refused(
             f"{earlier.id} was done by {worker.name}; to resume it, give agent={worker.name!r}."
         )
-    return people.return_to_work(tx, worker)
+    return roster.return_to_work(tx, worker)
 
 
 def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
@@ -114,7 +115,7 @@ def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
     assert earlier.thread_id is not None
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
-    text = notices.assignment(node, giver=board.name_of(tx, node.creator_id))
+    text = notices.assignment(node, giver=planning.name_of(tx, node.creator_id))
     leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
@@ -139,7 +140,7 @@ def task_output(
     """Look at a task that was given away, or wait for its result."""
     # Held: it must not end between being looked at and being waited for.
     node = NODES.get(tx, nodes.find(tx, ctx.team.id, id).id, lock=blocking)
-    worker = "nobody yet" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
+    worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
@@ -151,8 +152,12 @@ def task_output(
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
     waiting.refuse_cycle(tx, ctx.node.id, node)
-    if node.status is NodeStatus.PENDING and node.assignee_id is None and board.is_ready(tx, node):
-        board.hand_out(tx, node)
+    if (
+        node.status is NodeStatus.PENDING
+        and node.assignee_id is None
+        and planning.is_ready(tx, node)
+    ):
+        planning.hand_out(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     late = f"The time is over. {state} It goes on; ask again later."
     return Pending(f"node:{node.id}", f"the result of {node.id}", seconds, late)

@@ -12,7 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home.scopes import Place
-from agiraph.services import taint
+from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.context import RunContext

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.services import conversation
-from agiraph.services.conversation import Work
+from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle.conversation import Work
 from agiraph.store.tx import Tx
-from agiraph.tools import knowing, research, scheduling, team
+from agiraph.tools import knowledge, research, scheduling, team
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.context import RunContext
 
@@ -50,7 +50,7 @@ FOREGROUND: Mapping[str, Tool] = {
     for made in (
         start_work,
         no_work_needed,
-        *knowing.FOREGROUND,
+        *knowledge.FOREGROUND,
         scheduling.promise,
         research.research_start,
         research.job_status,

@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.services import jobs, notices, research, taint
-from agiraph.services.jobs import Job
+from agiraph.services.board import jobs, notices, taint
+from agiraph.services.board.jobs import Job
+from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext

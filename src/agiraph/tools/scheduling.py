@@ -7,7 +7,7 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.triggers import Trigger
-from agiraph.services import firing, promises, ringing, triggers
+from agiraph.services.triggers import definitions, due, firing, promises
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -48,7 +48,7 @@ def schedule(
 ) -> Answer:
     """Schedule a future action of yours: at a time, again and again, or when something happens."""
     kind, payload = _action(action)
-    made = triggers.create(
+    made = definitions.create(
         tx,
         agent_id=ctx.agent.id,
         type=type,
@@ -95,11 +95,11 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     """A trigger as its agent reads it."""
     what = trigger.payload.get("task") or trigger.payload.get("content") or trigger.action
     if trigger.due_at is not None:
-        due = f"next at {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+        when = f"next at {trigger.due_at:%Y-%m-%d %H:%M} UTC"
     else:
-        due = "next after you have rested" if _rests(trigger) else "when it happens"
-    if trigger.due_at is not None and trigger.due_at < tx.now - ringing.LATE:
-        due = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
+        when = "next after you have rested" if _rests(trigger) else "when it happens"
+    if trigger.due_at is not None and trigger.due_at < tx.now - due.LATE:
+        when = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
     counts = f"fired {trigger.fired} times"
     if trigger.skipped:
         counts += f", skipped {trigger.skipped} (missed: {rows.missed(tx, trigger.id)})"
@@ -108,7 +108,7 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     cost = rows.cost(tx, trigger.id)
     spent = f", {cost.calls} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}" if cost.calls else ""
     why = firing.described(trigger)
-    return f"{trigger.id} {trigger.type}: {why}; {due}; {counts}{spent}: {str(what)[:200]}"
+    return f"{trigger.id} {trigger.type}: {why}; {when}; {counts}{spent}: {str(what)[:200]}"
 
 
 def _rests(trigger: Trigger) -> bool:
@@ -122,14 +122,14 @@ def cancel_trigger(
     trigger_id: Annotated[str, Field(description="As list_triggers shows it")],
 ) -> Answer:
     """Cancel one of your triggers."""
-    found = triggers.find(tx, ctx.team.id, trigger_id)
+    found = definitions.find(tx, ctx.team.id, trigger_id)
     if found.agent_id != ctx.agent.id:
         raise Refused(f"{found.id} is not yours; whoever set it up may cancel it.")
     if found.made_by != ctx.agent.id:
         raise Refused(f"{found.id} was not set up by you; ask the human if it should go.")
     if found.status not in ("active", "paused"):
         return Done(f"{found.id} is {found.status} already: {found.ended}.")
-    triggers.cancel(tx, found.id)
+    definitions.cancel(tx, found.id)
     return Done(f"Cancelled {found.id}.")
 
 

@@ -12,7 +12,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands, sandbox
 from agiraph.home.commands import CommandResult
-from agiraph.services import taint
+from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool

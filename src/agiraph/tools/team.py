@@ -11,7 +11,9 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
-from agiraph.services import board, endings, hiring, notices, people, spending, stages, taint
+from agiraph.services.board import budgets, notices, planning, stages, taint
+from agiraph.services.lifecycle import endings
+from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
@@ -61,7 +63,7 @@ def create_work_node(
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
     worker = None if assigned_to is None else hiring.resolve(tx, hirer(ctx), assigned_to)
-    node = board.create(
+    node = planning.create(
         tx,
         team_id=ctx.team.id,
         task=task,
@@ -75,7 +77,7 @@ def create_work_node(
         acceptance=tuple(line for line in acceptance or () if line.strip()),
         needs_tools=tuple(tools or ()),
         if_unmet=if_unmet,
-        budget=spending.share(tx, ctx.node, turns=max_turns),
+        budget=budgets.share(tx, ctx.node, turns=max_turns),
     )
     limited = _limited(node, max_turns)
     if worker is not None:
@@ -138,14 +140,14 @@ def shown_board(tx: Tx, ctx: RunContext) -> Done:
     if open_stages:
         lines += ["Stages:", *(f"- {s.name} ({s.id}): {s.status}" for s in open_stages)]
     lines.append("Team:")
-    for member in people.roster(tx, ctx.team.id):
+    for member in roster.members(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
     return Done("\n".join(lines), tainted_by=taint.of_board(tx, shown))
 
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
-    who = "nobody" if node.assignee_id is None else board.name_of(tx, node.assignee_id)
+    who = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {notices.title_of(node)} ({who})"]
     if is_own:
         parts.append("this is yours")
@@ -199,7 +201,7 @@ def spawn_worker(
         hiring.check(given, model)
     _check_tools(ctx, tools)
     notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
-    agent = people.hire(
+    agent = roster.hire(
         tx,
         ctx.team.id,
         name=name,
@@ -225,7 +227,7 @@ def assign_worker(
     node = nodes.find(tx, ctx.team.id, node_id)
     worker = hiring.resolve(tx, hirer(ctx), worker_id)
     hiring.engage(tx, worker, node.id)
-    node = board.choose(tx, node, worker)
+    node = planning.choose(tx, node, worker)
     if node.status is NodeStatus.PENDING:
         return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
     return Done(f"{worker.name} has {node.id} in the queue.")
@@ -264,7 +266,7 @@ def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
     found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=worker.strip())
     agent = found[0] if found else teams.by_name(tx, ctx.team.id, worker)
-    return Done(f"{people.promote(tx, agent).name} stays on the team.")
+    return Done(f"{roster.promote(tx, agent).name} stays on the team.")
 
 
 class Terms(BaseModel):

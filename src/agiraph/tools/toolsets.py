@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
+from agiraph.domain.agents import Agent, Role
 from agiraph.domain.errors import Refused
-from agiraph.domain.people import Agent, Role
 from agiraph.tools import (
     communication,
     delegation,
     files,
-    knowing,
+    knowledge,
     research,
     scheduling,
     shell,
@@ -48,7 +48,7 @@ BUILT_IN: dict[str, Tool] = {
         web.web_fetch,
         research.research_start,
         research.job_status,
-        *knowing.WORK,
+        *knowledge.WORK,
         scheduling.schedule,
         scheduling.list_triggers,
         scheduling.cancel_trigger,

@@ -9,10 +9,10 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
-from agiraph.services import notices
+from agiraph.services.board import notices
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import proof
+from agiraph.tools import acceptance
 from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 
@@ -47,13 +47,13 @@ async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
             return [entry.name for entry in folder.walk()]
 
     files = await asyncio.to_thread(scratch)
-    missing = proof.lacks(ctx, files, evidence)
-    if missing and not proof.was_sent_back(ctx):
+    missing = acceptance.lacks(ctx, files, evidence)
+    if missing and not acceptance.was_sent_back(ctx):
         raise Refused(
-            f"{proof.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and say in "
-            "the summary why it cannot be done; then the one who asked decides."
+            f"{acceptance.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and "
+            "say in the summary why it cannot be done; then the one who asked decides."
         )
-    if not missing and ctx.node.parent_id is not None and not proof.has_effect(ctx, files):
+    if not missing and ctx.node.parent_id is not None and not acceptance.has_effect(ctx, files):
         missing = ["nothing was read, written, run or given to anyone"]
     return "; ".join(missing) or None
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.hidden import keep
+from agiraph.redaction import keep
 from agiraph.web.access import Web
 from agiraph.web.addresses import Gate
 from agiraph.web.fetch import Fetcher

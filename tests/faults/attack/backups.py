@@ -18,8 +18,8 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.home.layout import Home
 from agiraph.store import events, messages, nodes, teams
+from agiraph.store.connect import open_store
 from agiraph.store.database import Store
-from agiraph.store.opening import open_store
 from tests.faults.attack.chat import Chat
 from tests.faults.attack.ground import Ground, demand
 from tests.faults.attack.host import Host

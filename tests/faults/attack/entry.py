@@ -25,7 +25,7 @@ def _keep_entry_across_exec() -> None:
 
 def main() -> None:
     _keep_entry_across_exec()
-    from agiraph.hidden import hide
+    from agiraph.redaction import hide
 
     hide()
     from agiraph.web import configured

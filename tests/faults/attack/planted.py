@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from agiraph.app import Runtime
 from agiraph.domain.ids import MessageId
 from agiraph.home import commands, supervisor
-from agiraph.services import research, ringing
+from agiraph.services.lifecycle import research
+from agiraph.services.triggers import due
 from agiraph.store import dump, events, nodes, teams
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
@@ -26,12 +27,12 @@ def early_acknowledgement() -> None:
 
     def early(self: SqliteStore, job: Any) -> None:
         perform(self, job)
-        if job.verb is ringing.hit and job.error is None:
+        if job.verb is due.hit and job.error is None:
             job.future.set_result(job.result)
             job.future = self._loop.create_future()
 
     def late(self: SqliteStore) -> None:
-        if any(job.verb is ringing.hit for job in self._group):
+        if any(job.verb is due.hit for job in self._group):
             time.sleep(WINDOW_SECONDS)
         commit(self)
 

@@ -8,13 +8,15 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agiraph.api.deps import After, Limit, Once, TheApi
+from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
 from agiraph.api.problems import documented
-from agiraph.api.showing import agent_view, message_view, thread_view, turn_view
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import HUMAN, AgentId, ThreadId
-from agiraph.domain.people import Agent
-from agiraph.services import conversation, mail, people
+from agiraph.services.lifecycle import conversation
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
 from agiraph.store.tx import Tx
 
@@ -49,7 +51,7 @@ class Words(BaseModel):
         json_schema_extra={"example": {"message": "Also include pricing, please."}},
     )
 
-    message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
+    message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
     mode: Literal["send", "nudge"] = Field(
         default="send", description="A nudge wants no answer and goes to the running work."
     )
@@ -66,7 +68,7 @@ class Announcement(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"example": {"message": "We stop at noon."}}
     )
 
-    message: str = Field(min_length=1, max_length=mail.TEXT_LIMIT)
+    message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
 
 
 class ReadUpTo(BaseModel):
@@ -90,8 +92,8 @@ async def list_agents(
     """Everyone on a team, coordinator first."""
 
     def look(tx: Tx) -> list[AgentView]:
-        roster = people.roster(tx, teams.find(tx, team).id, all=all)
-        return [agent_view(tx, member) for member in roster]
+        members = roster.members(tx, teams.find(tx, team).id, all=all)
+        return [agent_view(tx, member) for member in members]
 
     return await api.store.read(look)
 
@@ -99,7 +101,7 @@ async def list_agents(
 @router.get("/agents/{agent}", responses=documented(404))
 async def get_agent(agent: str, api: TheApi) -> AgentView:
     """One agent, and what it is doing now."""
-    return await api.store.read(lambda tx: agent_view(tx, people.member(tx, _find(tx, agent))))
+    return await api.store.read(lambda tx: agent_view(tx, roster.member(tx, _find(tx, agent))))
 
 
 @router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
@@ -138,7 +140,7 @@ async def broadcast(team: str, body: Announcement, api: TheApi, once: Once) -> l
 
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
-        sent = mail.broadcast(tx, team_id=found.id, sender=HUMAN, text=body.message)
+        sent = bus.broadcast(tx, team_id=found.id, sender=HUMAN, text=body.message)
         return [message_view(tx, message) for message in sent]
 
     return await once(tell, status=202)  # pyright: ignore[reportReturnType]

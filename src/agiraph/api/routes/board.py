@@ -5,13 +5,13 @@ import asyncio
 from fastapi import APIRouter, Response
 
 from agiraph.api.deps import After, Api, Limit, TheApi
+from agiraph.api.presenters import node_view, stage_view
 from agiraph.api.problems import documented
-from agiraph.api.showing import node_view, stage_view
 from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import WorkNode
-from agiraph.services import endings, retries
+from agiraph.services.lifecycle import endings, retries
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx

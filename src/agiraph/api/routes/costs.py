@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
 from agiraph.domain.costs import Costs
-from agiraph.services import costs
+from agiraph.services.board import costs
 from agiraph.store import teams
 
 router = APIRouter(tags=["costs"])

@@ -11,7 +11,7 @@ from agiraph.api.problems import documented
 from agiraph.api.views import FileView, Listing
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.home.beneath import Folder
+from agiraph.home.safe_folder import Folder
 from agiraph.store import teams
 
 router = APIRouter(tags=["files"])

@@ -6,12 +6,13 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.presenters import item_view
 from agiraph.api.problems import documented
-from agiraph.api.showing import item_view
 from agiraph.api.views import InboxItem, InboxPage
 from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import Decision
-from agiraph.services import briefings, inbox, journal, mail
+from agiraph.services.lifecycle import briefings, journal
+from agiraph.services.mail import bus, inbox
 from agiraph.store.tx import Tx
 
 router = APIRouter(tags=["inbox"])
@@ -24,9 +25,9 @@ class TheAnswer(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"example": {"text": "Data centre only."}}
     )
 
-    text: str = Field(default="", max_length=mail.TEXT_LIMIT)
+    text: str = Field(default="", max_length=bus.TEXT_LIMIT)
     decision: Decision | None = None
-    note: str = Field(default="", max_length=mail.TEXT_LIMIT)
+    note: str = Field(default="", max_length=bus.TEXT_LIMIT)
 
     @model_validator(mode="after")
     def _says_something(self) -> "TheAnswer":

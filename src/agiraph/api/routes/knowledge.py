@@ -8,11 +8,11 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from agiraph.api.deps import After, Limit, Once, TheApi
 from agiraph.api.problems import documented
 from agiraph.api.views import HeldView
+from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, AgentId
 from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
-from agiraph.domain.people import Agent
-from agiraph.services import knowledge
+from agiraph.services.knowledge import items
 from agiraph.store import knowledge as rows
 from agiraph.store import teams
 from agiraph.store.teams import AGENTS
@@ -37,7 +37,7 @@ class NewMemory(BaseModel):
         json_schema_extra={"example": {"content": "Likes figures before words."}},
     )
 
-    content: str = Field(min_length=1, max_length=knowledge.LONGEST)
+    content: str = Field(min_length=1, max_length=items.LONGEST)
     valid_until: Moment | None = None
 
 
@@ -58,7 +58,7 @@ def _agent(tx: Tx, agent: str) -> Agent:
 async def list_memories(agent: str, api: TheApi, limit: Limit = 100) -> list[Memory]:
     """What an agent knows of the person it talks to."""
     return await api.store.read(
-        lambda tx: knowledge.memories(tx, AgentId(_agent(tx, agent).id), limit=limit)
+        lambda tx: items.memories(tx, AgentId(_agent(tx, agent).id), limit=limit)
     )
 
 
@@ -68,9 +68,7 @@ async def add_memory(agent: str, body: NewMemory, api: TheApi, once: Once) -> Me
 
     def add(tx: Tx) -> Memory:
         found = _agent(tx, agent)
-        return knowledge.remember(
-            tx, found, body.content, author=HUMAN, valid_until=body.valid_until
-        )
+        return items.remember(tx, found, body.content, author=HUMAN, valid_until=body.valid_until)
 
     return await once(add, status=201)  # pyright: ignore[reportReturnType]
 
@@ -78,7 +76,7 @@ async def add_memory(agent: str, body: NewMemory, api: TheApi, once: Once) -> Me
 @router.delete("/agents/{agent}/memories/{memory}", status_code=204, responses=documented(404))
 async def forget_memory(agent: str, memory: str, api: TheApi) -> Response:
     """Let an agent forget something; it can be undone."""
-    await api.store.write(lambda tx: knowledge.forget(tx, AgentId(_agent(tx, agent).id), memory))
+    await api.store.write(lambda tx: items.forget(tx, AgentId(_agent(tx, agent).id), memory))
     return Response(status_code=204)
 
 
@@ -94,7 +92,7 @@ async def list_insights(
 
     def look(tx: Tx) -> list[Insight]:
         found = _agent(tx, agent)
-        return knowledge.insights(tx, found.id, query=query, type=type, limit=limit)
+        return items.insights(tx, found.id, query=query, type=type, limit=limit)
 
     return await api.store.read(look)
 
@@ -104,7 +102,7 @@ async def add_insight(agent: str, body: NewInsight, api: TheApi, once: Once) -> 
     """Teach an agent something for its work."""
 
     def add(tx: Tx) -> Insight:
-        return knowledge.learn(
+        return items.learn(
             tx,
             _agent(tx, agent),
             body.type,
@@ -120,7 +118,7 @@ async def add_insight(agent: str, body: NewInsight, api: TheApi, once: Once) -> 
 @router.delete("/agents/{agent}/insights/{insight}", status_code=204, responses=documented(404))
 async def remove_insight(agent: str, insight: str, api: TheApi) -> Response:
     """Take an insight back; it can be undone."""
-    await api.store.write(lambda tx: knowledge.remove(tx, AgentId(_agent(tx, agent).id), insight))
+    await api.store.write(lambda tx: items.remove(tx, AgentId(_agent(tx, agent).id), insight))
     return Response(status_code=204)
 
 
@@ -151,7 +149,7 @@ async def list_changes(
 @router.post("/changes/{change}/undo", responses=documented(404, 409))
 async def undo_change(change: str, api: TheApi) -> Change:
     """Put back what a change altered."""
-    return await api.store.write(knowledge.undo, change)
+    return await api.store.write(items.undo, change)
 
 
 @router.get("/teams/{team}/held", responses=documented(404))
@@ -159,7 +157,7 @@ async def list_held(team: str, api: TheApi) -> list[HeldView]:
     """What was learned from words nobody vouches for, and counts only if you confirm it."""
 
     def look(tx: Tx) -> list[HeldView]:
-        found = knowledge.held(tx, teams.find(tx, team).id)
+        found = items.held(tx, teams.find(tx, team).id)
         return [HeldView(**item._asdict()) for item in found]
 
     return await api.store.read(look)
@@ -168,10 +166,10 @@ async def list_held(team: str, api: TheApi) -> list[HeldView]:
 @router.post("/held/{item}/confirm", responses=documented(404, 409))
 async def confirm_held(item: str, api: TheApi) -> Insight | Memory | Draft:
     """Vouch for something that was held."""
-    return await api.store.write(knowledge.confirm, item)
+    return await api.store.write(items.confirm, item)
 
 
 @router.post("/held/{item}/reject", responses=documented(404, 409))
 async def reject_held(item: str, api: TheApi) -> Insight | Memory | Draft:
     """Say that something that was held should never count."""
-    return await api.store.write(knowledge.reject, item)
+    return await api.store.write(items.reject, item)

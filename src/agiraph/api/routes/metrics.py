@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from agiraph.api.deps import TheApi
-from agiraph.store import stock
+from agiraph.store import counts
 from agiraph.store.tx import Tx
 
 router = APIRouter(tags=["health"])
@@ -74,25 +74,25 @@ async def metrics(api: TheApi) -> str:
 
 
 def _counted(tx: Tx) -> list[Metric]:
-    spent = stock.spent(tx)
+    spent = counts.spent(tx)
     return [
         Metric(
             "agiraph_teams",
             "gauge",
             "Teams by status.",
-            [({"status": status}, count) for status, count in stock.teams(tx)],
+            [({"status": status}, count) for status, count in counts.teams(tx)],
         ),
         Metric(
             "agiraph_nodes",
             "gauge",
             "Pieces of work by lane and status.",
-            [({"lane": lane, "status": s}, count) for lane, s, count in stock.nodes(tx)],
+            [({"lane": lane, "status": s}, count) for lane, s, count in counts.nodes(tx)],
         ),
         Metric(
             "agiraph_questions_open",
             "gauge",
             "Questions and approvals that wait for a person.",
-            [({}, stock.open_questions(tx))],
+            [({}, counts.open_questions(tx))],
         ),
         Metric(
             "agiraph_model_calls_total",
@@ -120,6 +120,6 @@ def _counted(tx: Tx) -> list[Metric]:
             "agiraph_overdue_seconds",
             "gauge",
             "How long the oldest timer has been due.",
-            [({}, stock.overdue_seconds(tx))],
+            [({}, counts.overdue_seconds(tx))],
         ),
     ]

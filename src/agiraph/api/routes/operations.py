@@ -6,7 +6,7 @@ from agiraph.api.deps import TheApi
 from agiraph.api.problems import documented
 from agiraph.api.views import Stopped
 from agiraph.domain.errors import NotFound
-from agiraph.services import emergency
+from agiraph.services.lifecycle import emergency
 from agiraph.store import teams
 
 router = APIRouter(tags=["operations"])

@@ -6,17 +6,18 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, Once, TheApi
+from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
-from agiraph.api.showing import node_view
 from agiraph.api.views import HitView, NodeView
+from agiraph.domain.agents import Agent
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.passages import Passage
-from agiraph.domain.people import Agent
 from agiraph.home.notes import Notes
 from agiraph.home.scopes import Scope
 from agiraph.home.specialists import specialists
-from agiraph.services import notes, research
-from agiraph.services.hiring import Hirer
+from agiraph.services.knowledge import notes
+from agiraph.services.lifecycle import research
+from agiraph.services.members.hiring import Hirer
 from agiraph.store import passages, teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, Limit, Once, TheApi
+from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
-from agiraph.api.showing import team_view
 from agiraph.api.views import TeamView
-from agiraph.domain.people import Limits, Mode, Rule
+from agiraph.domain.agents import Limits, Mode, Rule
 from agiraph.domain.work import Budget
-from agiraph.services import teams as verbs
+from agiraph.services.lifecycle import teams as verbs
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 

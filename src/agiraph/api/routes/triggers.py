@@ -6,8 +6,8 @@ from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.presenters import trigger_fields
 from agiraph.api.problems import documented
-from agiraph.api.showing import trigger_fields
 from agiraph.api.views import MadeTrigger, TriggerView
 from agiraph.domain.ids import AgentId, TriggerId
 from agiraph.domain.triggers import (
@@ -15,8 +15,8 @@ from agiraph.domain.triggers import (
     Firing,
     TriggerType,
 )
-from agiraph.services import ringing
-from agiraph.services import triggers as verbs
+from agiraph.services.triggers import definitions as verbs
+from agiraph.services.triggers import due
 from agiraph.store import teams, triggers
 from agiraph.store.tx import Tx
 
@@ -151,4 +151,4 @@ async def hit_webhook(
 ) -> Firing:
     """A call from outside. Its secret is its own; it needs no token."""
     body = (await request.body())[:100_000].decode(errors="replace")
-    return await api.store.write(ringing.hit, TriggerId(trigger), secret, body, delivery=delivery)
+    return await api.store.write(due.hit, TriggerId(trigger), secret, body, delivery=delivery)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.hidden import keep
+from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.smtp import Security, Smtp
 from agiraph.runtime.channels.terminal import Terminal

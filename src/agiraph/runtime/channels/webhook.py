@@ -10,7 +10,7 @@ import orjson
 
 from agiraph.domain.deliveries import Parcel
 from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.providers.line import Line, LineError, Lines, split
+from agiraph.providers.http_connection import Line, LineError, Lines, split
 from agiraph.runtime.channels import Undelivered
 
 SECONDS = 20.0

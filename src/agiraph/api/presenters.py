@@ -1,0 +1,210 @@
+"""Showing: rows as clients see them."""
+
+from typing import Any
+
+from agiraph.api.views import (
+    AgentView,
+    AttachmentView,
+    CallView,
+    Cost,
+    InboxItem,
+    MessageView,
+    NodeView,
+    StageView,
+    TeamView,
+    ThreadView,
+    TriggerView,
+    TurnView,
+)
+from agiraph.domain.agents import Team
+from agiraph.domain.chat import Thread, ToolCall, Turn
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.messages import Message
+from agiraph.domain.stages import Stage
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import notices, planning
+from agiraph.services.mail import inbox
+from agiraph.services.members.roster import Member
+from agiraph.services.triggers import due
+from agiraph.store import dependencies, events, messages, nodes, spend, stages, teams, triggers
+from agiraph.store.tx import Tx
+
+
+def team_view(tx: Tx, team: Team) -> TeamView:
+    members = teams.members(tx, team.id)
+    return TeamView(
+        id=team.id,
+        name=team.name,
+        goal=team.goal,
+        mode=team.mode,
+        status=team.status,
+        coordinator_id=members[0].id if members else None,
+        created_at=team.created_at,
+        learns=team.learns,
+        members=len(members),
+        working=nodes.count_running(tx, team.id),
+        open_questions=len(messages.open_questions(tx, team.id)),
+        unread=messages.unread_from(tx, team.id),
+        usd=sum(row.usd for row in spend.of_team(tx, team.id)),
+        # With what is being changed just now, which is numbered when this commits.
+        head=events.head(tx, team.id) + tx.emitted(team.id),
+    )
+
+
+def agent_view(tx: Tx, member: Member) -> AgentView:
+    agent, node = member.agent, member.node
+    return AgentView(
+        id=agent.id,
+        team_id=agent.team_id,
+        name=agent.name,
+        role=agent.role,
+        kind=agent.kind,
+        model=agent.model,
+        command=agent.command,
+        status=member.doing,
+        node_id=None if node is None else node.id,
+        node_title="" if node is None else notices.title_of(node),
+        thread_id=None if member.thread is None else member.thread.id,
+        waiting_reason=None if node is None else node.waiting_reason,
+        persistent=agent.persistent,
+        created_for=agent.created_for,
+        parent_thread_id=agent.parent_thread_id,
+        created_at=agent.created_at,
+        retired_at=agent.retired_at,
+        unread=messages.unread_from(tx, agent.team_id, sender=agent.id),
+    )
+
+
+def node_view(tx: Tx, node: WorkNode) -> NodeView:
+    used = spend.total(tx, node.id)
+    return NodeView(
+        id=node.id,
+        team_id=node.team_id,
+        title=notices.title_of(node),
+        task=node.task,
+        status=node.status,
+        source=node.source,
+        lane=node.lane,
+        creator_id=node.creator_id,
+        creator=planning.name_of(tx, node.creator_id),
+        assignee_id=node.assignee_id,
+        assignee=None if node.assignee_id is None else planning.name_of(tx, node.assignee_id),
+        parent_id=node.parent_id,
+        depends_on=[needed.id for needed in dependencies.needs(tx, node.id)],
+        stage_id=node.stage_id,
+        trigger_id=node.trigger_id,
+        thread_id=node.thread_id,
+        depth=node.depth,
+        attempt=node.attempt,
+        waiting_reason=node.waiting_reason,
+        stop_reason=node.stop_reason,
+        checkpoint=node.checkpoint,
+        result=node.result,
+        doubts=node.doubts,
+        created_at=node.created_at,
+        started_at=node.started_at,
+        ended_at=node.ended_at,
+        stalled_at=node.stalled_at,
+        cost=Cost(calls=used.calls, tokens=used.tokens, usd=used.usd),
+    )
+
+
+def stage_view(tx: Tx, stage: Stage) -> StageView:
+    return StageView(
+        id=stage.id,
+        team_id=stage.team_id,
+        node_id=stage.node_id,
+        name=stage.name,
+        status=stage.status,
+        contract=stage.contract,
+        nodes=[node.id for node in stages.nodes(tx, stage.id)],
+        assessment=stage.assessment,
+        created_at=stage.created_at,
+        ended_at=stage.ended_at,
+    )
+
+
+def message_view(tx: Tx, message: Message) -> MessageView:
+    return MessageView(
+        id=message.id,
+        team_id=message.team_id,
+        seq=message.seq,
+        sender=message.sender,
+        sender_name=HUMAN if message.sender == HUMAN else planning.name_of(tx, message.sender),
+        recipient=message.recipient,
+        kind=message.kind,
+        title=message.title,
+        text=message.text,
+        options=list(message.options),
+        node_id=message.node_id,
+        in_reply_to=message.in_reply_to,
+        client_id=message.client_id,
+        attachments=[
+            AttachmentView(name=a.name, media_type=a.media_type, data=a.data)
+            for a in message.attachments
+        ],
+        created_at=message.created_at,
+        seen_at=message.seen_at,
+        answered_at=message.answered_at,
+        decision=message.decision,
+        rating=message.rating,
+        call=None if message.call is None else call_view(message.call),
+    )
+
+
+def call_view(call: ToolCall) -> CallView:
+    return CallView(id=call.id, name=call.name, arguments=call.arguments)
+
+
+def thread_view(thread: Thread) -> ThreadView:
+    return ThreadView(
+        id=thread.id,
+        team_id=thread.team_id,
+        agent_id=thread.agent_id,
+        node_id=thread.node_id,
+        kind=thread.kind,
+        parent_id=thread.parent_id,
+        created_at=thread.created_at,
+        closed_at=thread.closed_at,
+    )
+
+
+def turn_view(turn: Turn) -> TurnView:
+    return TurnView(
+        seq=turn.seq,
+        role=turn.role,
+        text=turn.text,
+        at=turn.at,
+        ref=turn.ref,
+        calls=[call_view(call) for call in turn.calls],
+        failed=bool(turn.extra.get("failed")),
+        model=turn.model,
+        input_tokens=turn.usage.input_tokens,
+        output_tokens=turn.usage.output_tokens,
+        usd=turn.usage.usd,
+    )
+
+
+def item_view(tx: Tx, item: inbox.Item) -> InboxItem:
+    return InboxItem(
+        message=message_view(tx, item.message),
+        state=item.state,
+        needs_answer=item.needs_answer,
+        deliveries=list(item.deliveries),
+    )
+
+
+def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+    cost = triggers.cost(tx, trigger.id)
+    shown = {
+        name: getattr(trigger, name)
+        for name in TriggerView.model_fields
+        if name not in ("is_overdue", "cost")
+    }
+    late = trigger.due_at is not None and trigger.due_at < tx.now - due.LATE
+    return {
+        **shown,
+        "is_overdue": late and trigger.status == "active",
+        "cost": Cost(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
+    }

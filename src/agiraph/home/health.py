@@ -1,0 +1,100 @@
+"""Condition: how a home is doing: who may read it, what room there is, what was left behind."""
+
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from agiraph.home import commands
+from agiraph.home.layout import Home
+from agiraph.home.safe_folder import Folder
+
+PRIVATE = {"": 0o700, "token": 0o600, "lock": 0o600}
+"""What only the owner may look into, and how."""
+STAGE = "_stage"
+
+
+class Loose(NamedTuple):
+    """Something that others may look into."""
+
+    name: str
+    mode: int
+    wanted: int
+
+    def __str__(self) -> str:
+        where = self.name or "the home itself"
+        return f"{where} has mode {self.mode:o}; it should be {self.wanted:o}."
+
+
+def loose(path: Path) -> list[Loose]:
+    found: list[Loose] = []
+    for name, wanted in PRIVATE.items():
+        try:
+            mode = stat.S_IMODE((path / name).stat(follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            continue
+        if mode & ~wanted:
+            found.append(Loose(name, mode, wanted))
+    return found
+
+
+def tighten(path: Path, found: Loose) -> str:
+    (path / found.name).chmod(found.wanted)
+    return f"Set the mode of {found.name or 'the home'} to {found.wanted:o}."
+
+
+def why_closed(path: Path) -> str | None:
+    """Why nothing can be written there, or made there if it is not there yet; None if it can."""
+    nearest = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    try:
+        # Tried, not asked: modes alone say nothing to root, and nothing of read-only disks.
+        with tempfile.TemporaryFile(dir=nearest):
+            return None
+    except OSError as error:
+        return f"{nearest}: {error.strerror}"
+
+
+def free_bytes(path: Path) -> int:
+    return shutil.disk_usage(path).free
+
+
+def spool_bytes(path: Path) -> int:
+    """What the output of commands takes on the disk."""
+    files = (path / "spool").glob("*/*")
+    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+
+
+def survivors(path: Path) -> list[Path]:
+    """Spools of commands of which something is alive; where nobody works, it was left behind."""
+    begun = (path / "spool").glob("*/started.json")
+    spools = (file.parent for file in begun if not (file.parent / "result.json").exists())
+    return [spool for spool in spools if commands.is_alive(spool)]
+
+
+def end(spool: Path) -> str:
+    commands.resolve(spool)
+    return f"Ended what was left of the command in {spool.name}."
+
+
+def stages(home: Home) -> list[str]:
+    """Copies that were being made for publishing when somebody pulled the plug."""
+    if not home.folder.exists("teams"):
+        return []
+    found: list[str] = []
+    for team in _folders(home.folder, "teams"):
+        if not home.folder.exists(f"{team}/nodes"):
+            continue
+        nodes = _folders(home.folder, f"{team}/nodes")
+        found += [f"{node}/{STAGE}" for node in nodes if home.folder.exists(f"{node}/{STAGE}")]
+    return found
+
+
+def _folders(folder: Folder, rel: str) -> list[str]:
+    return [f"{rel}/{entry.name}" for entry in folder.list(rel) if entry.kind == "folder"]
+
+
+def clear(home: Home, stage: str) -> str:
+    home.folder.remove(stage)
+    return f"Removed {stage}, which was never finished."

@@ -1,0 +1,379 @@
+"""Folder: a directory handle beneath which everything is opened, so that no path leads outside."""
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+from typing import Literal, Self
+
+from agiraph.domain.errors import NotFound, OutOfScope, Refused, StoreFull
+from agiraph.faultpoints import fault
+from agiraph.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, step
+
+Kind = Literal["file", "folder", "other"]
+
+MOST_ENTRIES = 10_000
+"""What one listing, or one walk over a tree, may hold."""
+
+_SEEN_PER_FILE = 10
+"""A walk gives up on a tree that holds this many other things for each file it may return."""
+
+_LONGEST_APPENDED = 64 * 1024 * 1024
+_LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
+
+_appending = threading.Lock()
+
+_REFUSALS: dict[int, tuple[type[Refused], str]] = {
+    errno.ENOTDIR: (Refused, "{0!r} takes a file for a folder; list_files shows what there is."),
+    errno.EISDIR: (Refused, "{0!r} is a folder; name a file in it, or use list_files."),
+    errno.ELOOP: (OutOfScope, "{0!r} leads through a symbolic link; name the file itself."),
+    errno.EXDEV: (OutOfScope, "{0!r} leads out of its folder; name a file inside."),
+    errno.ENAMETOOLONG: (OutOfScope, "{0!r} is too long; use shorter names."),
+    errno.ENXIO: (Refused, "{0!r} is not a regular file; only regular files can be opened."),
+    errno.EACCES: (Refused, "{0!r} may not be opened; its permissions forbid it."),
+    errno.EPERM: (Refused, "{0!r} may not be changed; its permissions forbid it."),
+    errno.EROFS: (Refused, "{0!r} is on a read-only disk."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    name: str
+    kind: Kind
+    size: int
+    modified: datetime
+
+
+class Folder:
+    """Close it, or use it with `with`, when nobody works with it any more."""
+
+    __slots__ = ("_fd", "_opener", "name")
+
+    def __init__(self, fd: int, *, name: str, opener: Opener) -> None:
+        self._fd = fd
+        self._opener = opener
+        self.name = name
+        """What a sentence calls it; empty for the folder that all paths start from."""
+
+    @classmethod
+    def open(cls, path: Path, *, opener: Opener | None = None) -> Self:
+        """A folder whose path is trusted: from configuration, never from a model."""
+        fd = os.open(path, FOLDER)
+        return cls(fd, name="", opener=opener or best_opener())
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def sub(self, rel: str, *, create: bool = False) -> "Folder":
+        names = split(rel)
+        with self._explained(rel, kind="folder"):
+            fd = self._descend(names, create=create)
+        name = "/".join((self.name, *names) if self.name else names)
+        return Folder(fd, name=name, opener=self._opener)
+
+    def exists(self, rel: str) -> bool:
+        """Whether there is a file or folder here that could be opened; a link is nothing."""
+        names = split(rel)
+        if not names:
+            return True
+        try:
+            with self._explained(rel), self._parent(names) as parent:
+                mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
+        except Refused:
+            return False
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+    def open_file(self, rel: str) -> BufferedReader:
+        """A regular file for reading. A pipe or device is refused at once instead of waited for."""
+        names = split(rel)
+        with self._explained(rel):
+            fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                os.close(fd)
+                raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO, "")
+        return os.fdopen(fd, "rb")
+
+    def read(self, rel: str, *, offset: int = 0, limit: int) -> bytes:
+        """At most `limit` bytes, from `offset` on."""
+        with self.open_file(rel) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = min(max(offset, 0), size)
+            file.seek(start)
+            return file.read(max(min(limit, size - start), 0))
+
+    def write(self, rel: str, data: bytes, *, synced: bool = True) -> None:
+        """Put a file in place, its folders included: whole old or whole new, whatever crashes.
+
+        Not synced, a power cut may take it along: for what can be made again from the rows.
+        """
+        names = split(rel)
+        fault("fx:before:write")
+        with self._explained(rel), self._parent(names, create=True) as parent:
+            _replace(parent, names[-1], data, synced=synced)
+        if synced:
+            self.settle("/".join(names[:-1]))
+        fault("fx:after:write")
+
+    def begin(self, rel: str, data: bytes) -> bool:
+        """Give a small file its first words unless it holds some; say whether it was written.
+
+        It goes straight into place: cut off, it is empty, and that counts as not begun.
+        """
+        names = split(rel)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._explained(rel), self._parent(names, create=True) as parent:
+            try:
+                fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
+            except OSError as error:
+                if error.errno == errno.ELOOP:  # a link is nothing, and gives way
+                    _replace(parent, names[-1], data, synced=False)
+                elif error.errno != errno.EISDIR:
+                    raise
+                return error.errno == errno.ELOOP
+            try:
+                found = os.fstat(fd)
+                if found.st_size or not stat.S_ISREG(found.st_mode):
+                    return False
+                fault("fx:before:begin")
+                os.write(fd, data)
+            finally:
+                os.close(fd)
+        fault("fx:after:begin")
+        return True
+
+    def update(self, rel: str, data: bytes) -> bool:
+        """Write unless the file already holds exactly this; say whether it was written.
+
+        A power cut may take it along: for what can be made again from the rows.
+        """
+        if self.begin(rel, data):
+            return True
+        if self.read(rel, limit=len(data) + 1) == data:
+            return False
+        self.write(rel, data, synced=False)
+        return True
+
+    def divide(self, *names: str) -> bool:
+        """Make sure there are folders of these names in it; say whether one was made."""
+        with self._explained(""):
+            return any([_made(self._fd, name) for name in names])
+
+    def append(self, rel: str, data: bytes) -> None:
+        """Add to the end, by writing the whole file anew: a crash leaves no half of an entry."""
+        with _appending:
+            old = self.read(rel, limit=_LONGEST_APPENDED) if self.exists(rel) else b""
+            if len(old) + len(data) > _LONGEST_APPENDED:
+                raise Refused(f"{rel!r} is too large to add to; begin a new file.")
+            self.write(rel, old + data)
+
+    def create_file(self, rel: str, *, mode: int = 0o600) -> BufferedWriter:
+        """A new file to write to, not safe from a crash: for trees that are renamed when whole."""
+        names = split(rel)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._explained(rel), self._parent(names, create=True) as parent:
+            fd = os.open(names[-1], flags, mode, dir_fd=parent)
+            os.fchmod(fd, mode)
+        return os.fdopen(fd, "wb")
+
+    def rename(self, old: str, new: str) -> None:
+        before, after = split(old), split(new)
+        with (
+            self._explained(old),
+            self._parent(before) as source,
+            self._parent(after) as target,
+        ):
+            os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+            os.fsync(source)
+
+    def remove(self, rel: str) -> None:
+        """Remove a file or link, or a folder with all that is in it."""
+        names = split(rel)
+        with self._explained(rel), self._parent(names) as parent:
+            mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                shutil.rmtree(names[-1], dir_fd=parent)
+            else:
+                os.unlink(names[-1], dir_fd=parent)
+            os.fsync(parent)
+
+    def sync(self, rel: str = "") -> None:
+        """Make durable which names a folder holds."""
+        with self.sub(rel) as folder:
+            os.fsync(folder._fd)
+
+    def settle(self, rel: str) -> None:
+        """Make durable that a folder is there, and all that lead to it."""
+        names = split(rel)
+        for depth in range(len(names), -1, -1):
+            self.sync("/".join(names[:depth]))
+
+    def sweep(self) -> None:
+        """Remove what a crash left half written. For a tree in which nobody writes just now."""
+        with suppress(Refused):  # a tree too large to look through is left as it is
+            for entry in self._tree(MOST_ENTRIES * _SEEN_PER_FILE, partial=True):
+                *parents, name = entry.name.split("/")
+                with self.sub("/".join(parents)) as folder, suppress(OSError):
+                    os.unlink(name, dir_fd=folder._fd)
+
+    def walk(self, *, limit: int = MOST_ENTRIES) -> list[Entry]:
+        """All regular files beneath, links skipped, by their paths, sorted; more are refused."""
+        files: list[Entry] = []
+        for entry in self._tree(limit * _SEEN_PER_FILE):
+            if entry.kind == "file":
+                files.append(entry)
+            if len(files) > limit:
+                raise Refused(f"There are more than {limit:,} files in {self._called}.")
+        return sorted(files, key=lambda entry: entry.name)
+
+    def list(self, rel: str = "", *, limit: int = MOST_ENTRIES) -> list[Entry]:
+        """What a folder holds, sorted by name; a folder that holds more is refused."""
+        found = [e for e in self._scan(rel, limit) if not e.name.startswith(PARTIAL)]
+        return sorted(found, key=lambda entry: entry.name)
+
+    def _tree(self, limit: int, *, partial: bool = False) -> Iterator[Entry]:
+        """Everything beneath, depth first; or, instead, what a crash left half written."""
+        folders, seen = [""], 0
+        while folders:
+            at = folders.pop()
+            for entry in self._scan(at, limit - seen):
+                seen += 1
+                is_partial = entry.name.startswith(PARTIAL)
+                found = replace(entry, name=f"{at}/{entry.name}" if at else entry.name)
+                if found.kind == "folder" and not is_partial:
+                    folders.append(found.name)
+                if is_partial == partial:
+                    yield found
+
+    def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
+        with (
+            self._explained(rel, kind="folder"),
+            self.sub(rel) as folder,
+            os.scandir(folder._fd) as found,
+        ):
+            for count, item in enumerate(found, start=1):
+                if count > limit:
+                    raise Refused(f"There are too many files in {folder._called} to list.")
+                with suppress(FileNotFoundError):
+                    yield _entry(item)
+
+    def _descend(self, names: tuple[str, ...], *, create: bool) -> int:
+        try:
+            return self._opener(self._fd, names, FOLDER)
+        except FileNotFoundError:
+            if not create:
+                raise
+        at = os.dup(self._fd)
+        try:
+            for name in names:
+                _made(at, name)
+                above, at = at, step(at, name, FOLDER)
+                os.close(above)
+        except BaseException:
+            os.close(at)
+            raise
+        return at
+
+    @contextmanager
+    def _parent(
+        self, names: tuple[str, ...], *, create: bool = False
+    ) -> Generator[int, None, None]:
+        """The handle of the folder that holds the last of these names."""
+        if not names:
+            raise OSError(errno.EISDIR, "")
+        if len(names) == 1:
+            yield self._fd
+            return
+        fd = self._descend(names[:-1], create=create)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    @property
+    def _called(self) -> str:
+        return repr(self.name) if self.name else "this folder"
+
+    @contextmanager
+    def _explained(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
+        """Turn what the kernel says into a sentence that tells a model what to do."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            where = f"It was looked for in {self._called}; list_files shows what there is."
+            raise NotFound(kind, rel, known=where) from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFull(f"There is no room on the disk for {rel!r}.") from error
+            if error.errno not in _REFUSALS:
+                raise
+            refusal, sentence = _REFUSALS[error.errno]
+            raise refusal(sentence.format(rel)) from error
+
+
+def _made(parent: int, name: str) -> bool:
+    """Make a folder, if there is nothing of that name yet."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
+    temporary = f"{PARTIAL}{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=parent), "wb") as file:
+            os.fchmod(file.fileno(), _mode(parent, name))
+            file.write(data)
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        fault("fx:in:write")
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=parent)
+        raise
+
+
+def _mode(parent: int, name: str) -> int:
+    """Private, and executable if the file it replaces was: a script stays a script."""
+    with suppress(FileNotFoundError):
+        old = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+        if stat.S_ISREG(old) and old & stat.S_IXUSR:
+            return 0o700
+    return 0o600
+
+
+def _entry(item: os.DirEntry[str]) -> Entry:
+    found = item.stat(follow_symlinks=False)
+    name = os.fsencode(item.name).decode(errors="replace")
+    kind: Kind = "other"
+    if name == item.name:  # a name that is not text cannot be asked for, so it is not offered
+        kind = "file" if stat.S_ISREG(found.st_mode) else kind
+        kind = "folder" if stat.S_ISDIR(found.st_mode) else kind
+    # A command may set any time, also one that no calendar holds.
+    modified = datetime.fromtimestamp(min(max(found.st_mtime, 0), _LATEST), UTC)
+    return Entry(name=name, kind=kind, size=found.st_size, modified=modified)

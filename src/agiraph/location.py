@@ -1,0 +1,72 @@
+"""Place: where a home and its server are, which is all that most commands need to know."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from agiraph.api.listen_address import Address
+from agiraph.api.listen_address import read as read_address
+from agiraph.domain.errors import Misconfigured
+
+FILE = "agiraph.toml"
+IN_FILE = {
+    "AGIRAPH_DATABASE_URL": "database_url",
+    "AGIRAPH_MODEL": "model",
+    "AGIRAPH_REPLY_MODEL": "reply_model",
+}
+"""What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
+SERVER = "server"
+TABLES = frozenset(
+    {"servers", "models", "commands", "command_limits", "channels", SERVER, "search"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    home: Path
+    database_url: str = field(repr=False)
+    address: Address = Address()
+    token: str = field(default="", repr=False)
+    """The API's token; empty: the one in the home."""
+
+
+def find(environ: Mapping[str, str] = os.environ) -> Place:
+    """What the environment says, then agiraph.toml, then what is usual."""
+    home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
+    written = written_in(home / FILE)
+    return Place(
+        home=home,
+        database_url=environ.get("AGIRAPH_DATABASE_URL")
+        or written.get("database_url", f"sqlite:///{home / 'agiraph.db'}"),
+        address=read_address(home / FILE, written.get(SERVER, {}), environ),
+        token=environ.get("AGIRAPH_TOKEN") or "",
+    )
+
+
+def written_in(path: Path) -> dict[str, Any]:
+    """What agiraph.toml says; `Misconfigured` if it says what nobody knows."""
+    try:
+        written = tomllib.loads(path.read_bytes().decode())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Misconfigured(f"Cannot read {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
+    if unknown := set(written) - set(IN_FILE.values()) - TABLES:
+        known = ", ".join(sorted([*IN_FILE.values(), *TABLES]))
+        raise Misconfigured(f"{path} has unknown settings {sorted(unknown)}; it knows: {known}.")
+    texts = {name: chain(value) for name, value in written.items() if name not in TABLES}
+    if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
+        raise Misconfigured(f"{path}: {', '.join(wrong)} must be text, in quotes.")
+    return written
+
+
+def chain(value: Any) -> Any:
+    """Several models, each standing behind the one before, as one name."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
+        return ", ".join(cast(list[str], value))
+    return cast(Any, value)

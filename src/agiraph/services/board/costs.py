@@ -1,0 +1,78 @@
+"""Costs: what a team's work has cost, added up."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from agiraph.domain.costs import Bill, Costs, Line, Sum
+from agiraph.domain.ids import TeamId
+from agiraph.services.board import notices
+from agiraph.store import nodes, spend, teams
+from agiraph.store.spend import Spend
+from agiraph.store.tx import Tx
+
+
+def of_team(tx: Tx, team_id: TeamId) -> Costs:
+    lines = spend.of_team(tx, team_id)
+    names: dict[str, str] = {agent.id: agent.name for agent in teams.everyone(tx, team_id)}
+    return Costs(
+        team_id=team_id,
+        total=_sum(lines),
+        by_agent=_by(lines, lambda line: names.get(line.agent_id, line.agent_id)),
+        by_purpose=_by(lines, lambda line: line.purpose),
+        by_model=_by(lines, lambda line: line.model),
+        runs=_bills(tx, team_id, lines, names),
+    )
+
+
+def _sum(lines: list[Spend]) -> Sum:
+    return Sum(
+        calls=sum(line.calls for line in lines),
+        lost=sum(line.lost for line in lines),
+        input_tokens=sum(line.input_tokens for line in lines),
+        output_tokens=sum(line.output_tokens for line in lines),
+        cached_tokens=sum(line.cached_tokens for line in lines),
+        usd=round(sum(line.usd for line in lines), 6),
+        unpriced=sum(line.unpriced for line in lines),
+    )
+
+
+def _by(lines: list[Spend], key: Callable[[Spend], str]) -> dict[str, Sum]:
+    groups: defaultdict[str, list[Spend]] = defaultdict(list)
+    for line in lines:
+        groups[key(line)].append(line)
+    return {name: _sum(group) for name, group in sorted(groups.items())}
+
+
+def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -> list[Bill]:
+    own: defaultdict[str, list[Spend]] = defaultdict(list)
+    for line in lines:
+        own[line.node_id].append(line)
+    made = [node for node in nodes.everything(tx, team_id) if node.lane == "work" or own[node.id]]
+    known = {node.id for node in made}
+    below: defaultdict[str | None, list[int]] = defaultdict(list)
+    for index, node in enumerate(made):
+        above = node.parent_id or node.payer_id
+        below[above if above in known else None].append(index)
+
+    def bill(index: int) -> tuple[Bill, list[Spend]]:
+        node = made[index]
+        children = [bill(child) for child in below[node.id]]
+        everything = own[node.id] + [line for _, lines in children for line in lines]
+        made_of = [
+            Line(purpose=line.purpose, model=line.model, sum=_sum([line])) for line in own[node.id]
+        ]
+        return (
+            Bill(
+                node_id=node.id,
+                title=notices.title_of(node),
+                lane=node.lane,
+                agent_id=node.assignee_id,
+                agent=names.get(node.assignee_id, "") if node.assignee_id else "",
+                lines=made_of,
+                below=[child for child, _ in children],
+                total=_sum(everything),
+            ),
+            everything,
+        )
+
+    return [bill(root)[0] for root in below[None]]

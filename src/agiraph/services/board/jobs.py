@@ -1,0 +1,87 @@
+"""Jobs: everything a team does in the background, in one list: how it stands, how far it got."""
+
+from collections import Counter
+from typing import Literal, NamedTuple
+
+from agiraph.domain.ids import TeamId
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import planning, taint
+from agiraph.store import nodes, threads
+from agiraph.store.tx import Tx
+
+OPEN, LATELY = 50, 10
+"""Jobs that are listed: of those that are not over, and of those that are."""
+
+State = Literal["running", "waiting", "queued", "done", "failed", "cancelled"]
+_STATES: dict[NodeStatus, State] = {
+    NodeStatus.PENDING: "queued",
+    NodeStatus.ASSIGNED: "queued",
+    NodeStatus.RUNNING: "running",
+    NodeStatus.WAITING: "waiting",
+    NodeStatus.COMPLETED: "done",
+    NodeStatus.FAILED: "failed",
+    NodeStatus.CANCELLED: "cancelled",
+}
+
+
+class Job(NamedTuple):
+    """One piece of work, as whoever asked for it wants to know it."""
+
+    node: WorkNode
+    state: State
+    worker: str
+    position: int | None
+    """How many are before it in its worker's queue, and itself; None unless it is queued there."""
+    used: Counter[str]
+    """Calls of the tools that it has only so many of."""
+    progress: str
+
+
+def of_team(tx: Tx, team_id: TeamId) -> list[Job]:
+    """What runs, waits and is queued, then what ended lately, newest first."""
+    still_open = sorted(nodes.still_open(tx, team_id), key=lambda n: (_order(n), n.id))[:OPEN]
+    over = nodes.ended_lately(tx, team_id, limit=LATELY)
+    return [_job(tx, node) for node in [*still_open, *over]]
+
+
+def _order(node: WorkNode) -> int:
+    return ["running", "waiting", "queued"].index(_STATES[node.status])
+
+
+def _job(tx: Tx, node: WorkNode) -> Job:
+    worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
+    return Job(
+        node=node,
+        state=_STATES[node.status],
+        worker=worker,
+        position=_position(tx, node),
+        used=_used(tx, node),
+        progress=_progress(tx, node),
+    )
+
+
+def _position(tx: Tx, node: WorkNode) -> int | None:
+    if node.status is not NodeStatus.ASSIGNED or node.assignee_id is None:
+        return None
+    before = [n.id for n in nodes.open_of(tx, node.assignee_id) if n.id != node.id]
+    queued = {n.id for n in nodes.open_of(tx, node.assignee_id) if n.status is node.status}
+    return 1 + sum(1 for other in before if other not in queued or other < node.id)
+
+
+def _used(tx: Tx, node: WorkNode) -> Counter[str]:
+    """Of what it has a budget for: how much of that is gone."""
+    if not node.budget.calls or node.thread_id is None:
+        return Counter()
+    turns = threads.turns(tx, node.thread_id)
+    calls = Counter(call.name for turn in turns if turn.node_id == node.id for call in turn.calls)
+    limits = node.budget.calls
+    return Counter({name: min(calls[name], limit) for name, limit in limits.items()})
+
+
+def _progress(tx: Tx, node: WorkNode) -> str:
+    """Where it stands, in its worker's words, unless strangers had a hand in them."""
+    if node.waiting_reason:
+        return node.waiting_reason
+    if taint.of_nodes(tx, [node.id]) is not None:
+        return ""
+    return node.checkpoint or ""

@@ -1,0 +1,85 @@
+"""Lease: opening a thread for a node and opening it again, paying for lost calls, ending a run."""
+
+from typing import Any
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.chat import THINKING, Lease, Thread, Transcript, Turn
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import ThreadId, new_id
+from agiraph.domain.work import Usage, WorkNode
+from agiraph.services.board import taint
+from agiraph.store import spend, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+
+CUT_OFF = (
+    "The work ended before this call was answered. It may or may not have happened. Find out "
+    "before you make it again."
+)
+
+
+def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
+    """A fresh thread; under that of the work it was made for, if there is one."""
+    above = None if node.parent_id is None else threads.of_node(tx, node.parent_id)
+    thread = Thread(
+        id=ThreadId(new_id("t")) if above is None else threads.next_child(tx, above.id),
+        team_id=node.team_id,
+        agent_id=agent.id,
+        node_id=node.id,
+        parent_id=None if above is None else above.id,
+        created_at=tx.now,
+        kind=node.lane,
+    )
+    THREADS.insert(tx, thread)
+    NODES.update(tx, node.id, thread_id=thread.id)
+    tx.emit(node.team_id, "thread.opened", thread_id=thread.id, node_id=node.id, agent_id=agent.id)
+    return thread
+
+
+def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) -> None:
+    """Go on in a thread that was closed, with these words; no call is left open before them."""
+    current = THREADS.get(tx, thread_id, lock=True).node_id
+    if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
+        raise Refused(f"{current} already goes on in that thread; wait for it.")
+    page = threads.page(tx, thread_id)
+    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
+    for call in Transcript(threads.turns(tx, thread_id)).open_calls():
+        page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
+    tainted = taint.extra(taint.of_task(tx, node))
+    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text, extra=tainted)
+    THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
+
+
+def charge_lost(tx: Tx, lease: Lease) -> None:
+    """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
+    if (intent := _held(tx, lease)) is None:
+        return
+    held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
+    spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
+    page = threads.hold(tx, lease)
+    threads.append(
+        tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
+    )
+    tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
+
+
+def free_held(tx: Tx, lease: Lease) -> None:
+    """Give back what was held for a call that certainly cost nothing: nothing is booked for it."""
+    if _held(tx, lease) is None:
+        return
+    page = threads.hold(tx, lease)
+    said = "The call was refused before the model did anything; it cost nothing."
+    threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
+
+
+def _held(tx: Tx, lease: Lease) -> Turn | None:
+    """Return the intent to ask the model, if the thread ends with it."""
+    intent = threads.last(tx, lease.thread_id)
+    is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
+    return intent if is_held else None
+
+
+def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:
+    """The run is over: what is still under way of it, or does not know yet, is refused."""
+    THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1, **changes)

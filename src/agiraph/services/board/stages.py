@@ -1,0 +1,159 @@
+"""Stages: nodes that are waited for together, until their contract is met, broken or too late."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId, StageId, new_id
+from agiraph.domain.stages import Stage, StageContract, StageStatus
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import notices, planning, stage_clocks, waiting
+from agiraph.store import messages, nodes, stages, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
+from agiraph.store.tx import Tx
+
+SUMMARY = 60_000
+"""Characters that all results of a stage together put into its coordinator's thread."""
+
+
+def start(
+    tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
+) -> Stage:
+    """Open a stage with these nodes, or add them to the one of this name that is running."""
+    stage = running(tx, lease.node_id, name)
+    if stage is None:
+        if not node_ids:
+            raise Refused("A stage needs nodes: create some first, then name them here.")
+        stage = Stage(
+            id=StageId(new_id("stage")),
+            team_id=lease.team_id,
+            node_id=lease.node_id,
+            name=name,
+            created_at=tx.now,
+            contract=contract,
+        )
+        STAGES.insert(tx, stage)
+        waits.set_timer(
+            tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
+        )
+        tx.emit(lease.team_id, "stage.started", stage_id=stage.id, name=name, nodes=list(node_ids))
+    added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
+    if stage.status != "running" and any(added):
+        _reopen(tx, stage)
+    stage_clocks.hold(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
+    judge(tx, stage.id)
+    return STAGES.get(tx, stage.id)
+
+
+def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
+    """Let a node belong to a stage; False if it did before."""
+    if node.stage_id == stage.id:
+        return False
+    if node.id == lease.node_id:
+        raise Refused("A stage cannot hold the work that waits for it; leave your own node out.")
+    if node.stage_id is not None and STAGES.get(tx, node.stage_id).status == "running":
+        raise Refused(f"{node.id} belongs to another stage that is still running.")
+    waiting.refuse_cycle(tx, lease.node_id, node)
+    budget = node.budget
+    if node.started_at is None and "turns" not in budget.given:
+        budget = replace(budget, turns=min(budget.turns, stage.contract.turns_per_node))
+    NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
+    node = NODES.get(tx, node.id)
+    if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
+        planning.hand_out(tx, node)
+    return True
+
+
+def _reopen(tx: Tx, stage: Stage) -> None:
+    """Its last node may end just as more are added: it goes on, with all of its time."""
+    passed = (tx.now - stage.created_at).total_seconds()
+    goes_on = {"status": "running", "ended_at": None, "paused_since": None}
+    STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
+    due = tx.now + timedelta(seconds=stage.contract.timeout_seconds)
+    waits.set_timer(tx, stage_clocks.timer(stage), due)
+
+
+def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
+    """The stage this node has open: of that name, or the newest."""
+    found = [s for s in stages.of_node(tx, node_id) if s.status != "reconvened"]
+    named = [s for s in found if name is None or s.name == name]
+    return named[-1] if named else None
+
+
+def judge(tx: Tx, stage_id: StageId) -> None:
+    """Whether a stage is over, now that one of its nodes has ended."""
+    stage = STAGES.get(tx, stage_id, lock=True)
+    if stage.status != "running":
+        return
+    found = stages.tally(tx, stage_id)
+    majority = found.nodes // 2 + 1
+    needed = {"all": found.nodes, "majority": majority, "any": 1}[stage.contract.wants]
+    if found.done >= needed:
+        _end(tx, stage, "met")
+    elif found.done + found.open < needed:
+        _end(tx, stage, "broken")
+
+
+def ring(tx: Tx, stage_id: StageId) -> None:
+    """The stage's time may be over; the time a person was asked does not count."""
+    stage = STAGES.find(tx, stage_id, lock=True)
+    if stage is None or stage.status != "running" or stage.paused_since is not None:
+        return  # a clock that stands still is wound up again when it goes on
+    left = stage_clocks.seconds_left(tx, stage)
+    if left > 0:
+        waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
+    else:
+        _end(tx, stage, "timed_out")
+
+
+def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
+    """The coordinator has looked at a stage and goes on from there."""
+    stage = running(tx, lease.node_id)
+    if stage is None:
+        raise Refused("No stage of yours is open; start_stage begins one.")
+    STAGES.update(
+        tx, stage.id, status="reconvened", assessment=assessment, ended_at=stage.ended_at or tx.now
+    )
+    tx.emit(
+        stage.team_id, "stage.reconvened", stage_id=stage.id, name=stage.name, assessment=assessment
+    )
+    return STAGES.get(tx, stage.id)
+
+
+def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
+    STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
+    tx.emit(stage.team_id, "stage.ended", stage_id=stage.id, name=stage.name, status=status)
+    waiting.settle(tx, f"stage:{stage.id}", summary(tx, STAGES.get(tx, stage.id)))
+
+
+_SAYING = {
+    "running": "is running",
+    "met": "is over: its contract is met",
+    "broken": "is over: its contract cannot be met any more",
+    "timed_out": "ran out of time",
+    "reconvened": "is closed",
+}
+
+
+def summary(tx: Tx, stage: Stage) -> str:
+    """How a stage stands, node by node, for its coordinator."""
+    parts = [f"Stage {stage.name!r} {_SAYING[stage.status]} (wanted: {stage.contract.wants})."]
+    members = stages.nodes(tx, stage.id)
+    longest = max(SUMMARY // max(len(members), 1), 200)
+    for node in members:
+        worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
+        who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
+        if not node.status.is_final:
+            why = notices.cut(node.waiting_reason or "", notices.REASON)
+            parts.append(who + (f": {why}" if why else ""))
+        elif messages.was_told(tx, node.id):
+            parts.append(f"{who}; its result came to you as a message")
+        else:
+            text = node.result or "(no result)"
+            parts.append(notices.completion(node, worker=worker, text=text, longest=longest))
+    if stage.status != "reconvened":
+        parts.append("Look at the results, then call reconvene with your assessment.")
+    return "\n\n".join(parts)

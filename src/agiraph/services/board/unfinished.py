@@ -1,0 +1,82 @@
+"""Unfinished: what a node has given away or asked for and not got back, and waiting for that."""
+
+from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import notices, planning
+from agiraph.store import dependencies, messages, nodes, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+WAITING = (
+    "[Runtime] You answered without calling a tool while this is still open: {what}. You now wait "
+    "for it, at no cost, and go on when the first of it ends or is answered, or when somebody "
+    "writes to you. Nothing is cancelled."
+)
+
+
+def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
+    """Open waits for all that is unfinished, for a node that replied in words.
+
+    Return the notice that tells its thread so; nothing if there is nothing to wait for. `reply` is
+    the place of those words in the thread. The runner parks the node next; if it dies before that,
+    its successor finds the waits and parks the node.
+    """
+    page = threads.hold(tx, lease)
+    # Two nodes that each begin to wait for the other would both find no cycle without this lock.
+    TEAMS.get(tx, lease.team_id, lock=True)
+    found = _children(tx, lease) | _questions(tx, lease)
+    if not found:
+        return []
+    for waiting_on, what in found.items():
+        waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
+    text = WAITING.format(what=notices.listed(list(found.values())))
+    _, turn = threads.append(
+        tx, page, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
+    )
+    return [turn]
+
+
+def _children(tx: Tx, lease: Lease) -> dict[str, str]:
+    """What to wait for of the work that was given away, with what each is called.
+
+    A child in a stage that still runs is waited for with that stage, which also has a time limit.
+    """
+    found: dict[str, str] = {}
+    for child in nodes.children(tx, lease.node_id):
+        if child.status.is_final:
+            continue
+        child = NODES.get(tx, child.id, lock=True)  # it must not end before the wait is written
+        if child.status.is_final or not _will_end(tx, lease, child):
+            continue
+        stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
+        if stage is not None and stage.status == "running" and stage.node_id == lease.node_id:
+            found[f"stage:{stage.id}"] = f"stage {stage.name!r}"
+        else:
+            found[f"node:{child.id}"] = f"{notices.title_of(child)} ({child.id})"
+    return found
+
+
+def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
+    """Whether a child can end without another step of the node that would wait for it."""
+    if dependencies.leads_to(tx, child.id, lease.node_id):
+        return False
+    if child.status is not NodeStatus.PENDING:
+        return True
+    if child.assignee_id is None and planning.is_ready(tx, child):
+        child = planning.hand_out(tx, child)
+    # Else it waits for its creator's decision, or for somebody who could do it.
+    return child.status is not NodeStatus.PENDING or any(
+        not needed.status.is_final for needed in dependencies.needs(tx, child.id)
+    )
+
+
+def _questions(tx: Tx, lease: Lease) -> dict[str, str]:
+    return {
+        f"answer:{asked.id}": f"your question {notices.cut(asked.text, notices.TITLE)!r}"
+        for asked in messages.of_node(tx, lease.node_id)
+        if (asked.kind, asked.recipient, asked.sender) == ("question", HUMAN, lease.agent_id)
+        and asked.answered_at is None
+    }

@@ -1,0 +1,331 @@
+"""Knowledge: what agents come to know, once each, with its source, and how to take it back."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple, cast, get_args
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.ids import HUMAN, AgentId, TeamId, ThreadId, new_id
+from agiraph.domain.knowledge import (
+    Change,
+    ChangeVerb,
+    Draft,
+    Insight,
+    InsightType,
+    Memory,
+    Touched,
+)
+from agiraph.domain.passages import sought
+from agiraph.domain.similarity import compare
+from agiraph.services.knowledge import changes
+from agiraph.store import knowledge as rows
+from agiraph.store import passages, teams
+from agiraph.store.knowledge import CHANGES, DRAFTS, INSIGHTS, MEMORIES, Item
+from agiraph.store.rows import Table, to_text
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+
+LONGEST = 2000
+"""Characters of a memory or an insight: one statement, not a report."""
+PEERS = 100
+"""With so many, at most, a new item is compared."""
+
+
+def remember(
+    tx: Tx,
+    agent: Agent,
+    content: str,
+    *,
+    author: str,
+    source: str | None = None,
+    held: bool = False,
+    valid_until: datetime | None = None,
+) -> Memory:
+    """Keep something about the person; what stands now, which may be an older, fuller wording."""
+    memory = Memory(
+        id=new_id("memory"),
+        team_id=agent.team_id,
+        agent_id=agent.id,
+        content=_checked(content),
+        created_at=tx.now,
+        author=author,
+        status="held" if held else "active",
+        valid_until=valid_until,
+        sources=(source,) if source else (),
+    )
+    teams.lock(tx, agent.id)
+    return cast(Memory, _take_in(tx, memory, author=author))
+
+
+def learn(
+    tx: Tx,
+    agent: Agent,
+    type: InsightType,
+    content: str,
+    *,
+    author: str,
+    confidence: float | None = None,
+    source_thread_id: ThreadId | None = None,
+    source: str | None = None,
+    held: bool = False,
+    valid_until: datetime | None = None,
+) -> Insight:
+    """Keep something for work; from one thread the same words are learned once."""
+    if type not in get_args(InsightType):
+        raise Refused(f"{type!r} is no kind of insight; use {', '.join(get_args(InsightType))}.")
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise Refused(f"A confidence is between 0 and 1, not {confidence!r}.")
+    content = _checked(content)
+    identity = _identity(agent.id, source_thread_id, content)
+    teams.lock(tx, agent.id)
+    if (known := INSIGHTS.find(tx, identity)) is not None:
+        return known
+    held = held or (source_thread_id is not None and _was_removed(tx, agent.id, content))
+    insight = Insight(
+        id=identity,
+        team_id=agent.team_id,
+        agent_id=agent.id,
+        type=type,
+        content=content,
+        created_at=tx.now,
+        author=author,
+        confidence=confidence,
+        source_thread_id=source_thread_id,
+        status="held" if held else "active",
+        valid_until=valid_until,
+        sources=tuple(s for s in (source_thread_id, source) if s),
+    )
+    return cast(Insight, _take_in(tx, insight, author=author))
+
+
+def draft(
+    tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, tainted_by: str
+) -> Draft:
+    """Keep a note out of its file until a person has read it; the same one is kept once."""
+    digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
+    identity = f"draft_{digest.hexdigest()[:24]}"
+    if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
+        return known
+    kept = Draft(
+        id=identity,
+        team_id=agent.team_id,
+        agent_id=agent.id,
+        path=path,
+        content=content,
+        created_at=tx.now,
+        author=agent.id,
+        source_thread_id=thread_id,
+        tainted_by=tainted_by,
+    )
+    DRAFTS.insert(tx, kept)
+    tx.emit(agent.team_id, "knowledge.held", id=kept.id, agent_id=agent.id, path=path)
+    return kept
+
+
+def forget(tx: Tx, agent_id: AgentId, memory_id: str, *, author: str = HUMAN) -> Memory:
+    """Take a memory back."""
+    return cast(Memory, _retire(tx, MEMORIES, agent_id, memory_id, author=author))
+
+
+def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str = HUMAN) -> Insight:
+    """Take an insight back."""
+    return cast(Insight, _retire(tx, INSIGHTS, agent_id, insight_id, author=author))
+
+
+def memories(tx: Tx, agent_id: AgentId, *, limit: int = 50) -> list[Memory]:
+    """What an agent knows of the person, newest first."""
+    return rows.standing(tx, MEMORIES, agent_id, limit=limit)
+
+
+def insights(
+    tx: Tx,
+    agent_id: AgentId,
+    *,
+    query: str = "",
+    type: InsightType | None = None,
+    limit: int = 50,
+) -> list[Insight]:
+    """What an agent knows for its work: what fits a query, best first, or all, newest first."""
+    if not sought(query):
+        return rows.standing(tx, INSIGHTS, agent_id, type=type, limit=limit)
+    found = _about(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
+    return [i for i in found if type is None or i.type == type][:limit]
+
+
+def _about(tx: Tx, agent: Agent, query: str, *, limit: int) -> list[Insight]:
+    """Insights that are in force and hold words of the query, the best first."""
+    hits = passages.find(
+        tx, query, team_id=agent.team_id, owner=agent.id, kinds=("insight",), limit=limit
+    )
+    known = [INSIGHTS.get(tx, ref) for ref in dict.fromkeys(hit.ref for hit in hits)]
+    return [i for i in known if i.valid_until is None or i.valid_until > tx.now]
+
+
+class Held(NamedTuple):
+    """Something an agent would know if a person confirmed it."""
+
+    id: str
+    agent_id: AgentId
+    kind: str
+    text: str
+    source: str
+    """Where its words come from, as far as that is known."""
+    created_at: datetime
+
+
+def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
+    """What waits for a person to confirm or reject it, oldest first; for the inbox."""
+    found = [
+        Held(i.id, i.agent_id, kind, i.content, ", ".join(i.sources), i.created_at)
+        for kind, table in (("memory", MEMORIES), ("insight", INSIGHTS))
+        for i in cast(list[Item], rows.held(tx, cast(Table[Any], table), team_id))
+    ]
+    found += [
+        Held(d.id, d.agent_id, f"note {d.path}", d.content, d.tainted_by or "", d.created_at)
+        for d in cast(list[Draft], rows.held(tx, DRAFTS, team_id))
+    ]
+    return sorted(found, key=lambda item: (item.created_at, item.id))
+
+
+def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | Draft:
+    """A person vouches for what was held: from now on it counts like anything else."""
+    item = _held(tx, id)
+    if isinstance(item, Draft):
+        return _decide(tx, item, "accepted", author)
+    teams.lock(tx, item.agent_id)
+    return _take_in(tx, replace(item, status="active"), author=author, before=item)
+
+
+def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | Draft:
+    """A person does not vouch for what was held: it never counts."""
+    item = _held(tx, id)
+    if isinstance(item, Draft):
+        return _decide(tx, item, "removed", author)
+    changed = changes.alter(tx, item, status="removed")
+    changes.record(tx, item, "rejected", author, [(item, item)])
+    return changed
+
+
+def undo(tx: Tx, change_id: str) -> Change:
+    """Put back what a change altered, unless something built on it since."""
+    change = CHANGES.get(tx, change_id, lock=True)
+    if change.undone_at is not None:
+        raise Conflict(f"{change_id} was undone at {change.undone_at:%Y-%m-%d %H:%M} UTC.")
+    teams.lock(tx, change.agent_id)
+    mine = {touched.id for touched in change.touched}
+    for later in rows.changes(tx, change.agent_id, after=change.id, limit=10_000):
+        if later.undone_at is None and any(touched.id in mine for touched in later.touched):
+            raise Refused(
+                f"{later.id} ({later.verb}) came after and alters the same: undo it first."
+            )
+    for touched in change.touched:
+        item = rows.table_of(touched.id).get(tx, touched.id)
+        if isinstance(item, Draft):
+            if item.status == "written":
+                raise Refused(f"The note is in {item.path} by now; change the file instead.")
+            DRAFTS.update(tx, item.id, **(touched.before or {"status": "removed"}))
+        else:
+            changes.alter(tx, item, **(touched.before or {"status": "removed"}))
+    CHANGES.update(tx, change.id, undone_at=tx.now)
+    tx.emit(change.team_id, "knowledge.changed", verb="undone", change_id=change.id, ids=[*mine])
+    return replace(change, undone_at=tx.now)
+
+
+def _checked(content: str) -> str:
+    content = to_text(content).strip()
+    if not content:
+        raise Refused("There is nothing to keep: say in one sentence what is worth knowing.")
+    if len(content) > LONGEST:
+        raise Refused(
+            f"That is {len(content):,} characters; keep one statement of at most {LONGEST:,}, "
+            "and put longer text into a note."
+        )
+    return content
+
+
+def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> str:
+    if thread_id is None:
+        return new_id("insight")
+    digest = hashlib.sha256("\0".join((agent_id, thread_id, content)).encode())
+    return f"insight_{digest.hexdigest()[:24]}"
+
+
+def _was_removed(tx: Tx, agent_id: AgentId, content: str) -> bool:
+    """Whether this was known and taken back: then work alone must not bring it back."""
+    gone = cast(list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed", limit=PEERS))
+    return any(compare(content, insight.content) in ("same", "less") for insight in gone)
+
+
+def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
+    """Let an item join those of its status: as a newer wording, as nothing new, or beside them."""
+    table = rows.table_of(item.id)
+    peers = _peers(tx, item)
+    verdicts = [(p, compare(item.content, p.content)) for p in peers if p.id != item.id]
+    twin = next(((p, v) for p, v in verdicts if v in ("same", "less")), None)
+    rival = next((p for p, v in verdicts if v == "opposed"), None)
+    touched: list[tuple[Item, Item | None]] = [(item, before)]
+    if twin is None:
+        item = stands = replace(item, contradicts=rival.id if rival else None)
+        changes.store(tx, item, is_new=before is None)
+    elif twin[1] == "less":
+        stands = twin[0]
+        item = replace(item, status="superseded", superseded_by=stands.id)
+        changes.store(tx, item, is_new=before is None)
+        touched.append((stands, stands))
+        stands = changes.alter(tx, stands, **changes.joined(stands, item))
+    else:
+        older = twin[0]
+        rival_id = rival.id if rival else older.contradicts
+        item = stands = replace(item, contradicts=rival_id, **changes.joined(item, older))
+        changes.store(tx, item, is_new=before is None)
+        for other in rows.disputing(tx, table, older.id):
+            touched.append((other, other))
+            changes.alter(tx, other, contradicts=item.id)
+        touched.append((older, older))
+        changes.alter(tx, older, status="superseded", superseded_by=item.id)
+    verb: ChangeVerb = "confirmed" if before else "merged" if twin else "learned"
+    change = changes.record(tx, item, verb, author, touched)
+    if before is None:
+        kind = "memory.written" if isinstance(item, Memory) else "insight.learned"
+        about = {"id": item.id, "agent_id": item.agent_id, "stands": stands.id}
+        tx.emit(item.team_id, kind, change_id=change.id, held=item.status == "held", **about)
+    return stands
+
+
+def _peers(tx: Tx, item: Item) -> Sequence[Item]:
+    """What an item may say the same as, or the opposite of; a search leaves out the others."""
+    if isinstance(item, Insight) and item.status == "active":
+        return _about(tx, AGENTS.get(tx, item.agent_id), item.content, limit=PEERS)
+    table = rows.table_of(item.id)
+    return rows.standing(tx, table, item.agent_id, status=item.status, limit=PEERS)
+
+
+def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> Item:
+    found = cast("Item | None", table.find(tx, id, lock=True))
+    if found is None or found.agent_id != agent_id or found.status not in ("active", "held"):
+        kind = "memory" if table is MEMORIES else "insight"
+        where = (
+            "they stand above, each with its id" if kind == "memory" else "list_insights has them"
+        )
+        raise NotFound(kind, id, known=f"Use the id of one you have; {where}.")
+    changed = changes.alter(tx, found, status="removed")
+    changes.record(tx, found, "removed", author, [(found, found)])
+    return changed
+
+
+def _held(tx: Tx, id: str) -> Item | Draft:
+    item = cast("Item | Draft", rows.table_of(id).get(tx, id, lock=True))
+    if item.status != "held":
+        raise Conflict(f"{id} is {item.status}: it does not wait for anybody.")
+    return item
+
+
+def _decide(tx: Tx, note: Draft, status: Any, author: str) -> Draft:
+    DRAFTS.update(tx, note.id, status=status)
+    verb: ChangeVerb = "confirmed" if status == "accepted" else "rejected"
+    touched = (Touched(id=note.id, before={"status": "held"}),)
+    changes.write(tx, note, verb, author, touched)
+    return replace(note, status=status)

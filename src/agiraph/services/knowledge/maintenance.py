@@ -1,0 +1,68 @@
+"""Upkeep: looking after what agents know, once a day, as far as that takes no thought."""
+
+from datetime import timedelta
+from typing import Any, NamedTuple, cast
+
+from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.similarity import compare
+from agiraph.services.knowledge import changes
+from agiraph.store import knowledge as rows
+from agiraph.store import passages, teams
+from agiraph.store.knowledge import INSIGHTS, MEMORIES, Item
+from agiraph.store.rows import Table
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
+
+EVERY = timedelta(days=1)
+
+
+class Maintained(NamedTuple):
+    expired: int
+    merged: int
+    dropped: int
+    """Passages that nothing stands behind any more."""
+
+
+def is_due(tx: Tx, team_id: TeamId) -> bool:
+    """Whether a day has passed since a team's knowledge was last looked after."""
+    last = rows.last_maintained(tx, team_id) or TEAMS.get(tx, team_id).created_at
+    return tx.now - last >= EVERY
+
+
+def maintain(tx: Tx, team_id: TeamId) -> Maintained:
+    """The part of looking after knowledge that takes no thought."""
+    agents = AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
+    expired = merged = dropped = 0
+    for agent in agents:
+        teams.lock(tx, agent.id)
+        for table in (cast(Table[Any], MEMORIES), cast(Table[Any], INSIGHTS)):
+            for item in cast(list[Item], rows.expired(tx, table, agent.id)):
+                changes.alter(tx, item, status="removed")
+                changes.record(tx, item, "expired", SYSTEM, [(item, item)])
+                expired += 1
+            merged += _merge_standing(tx, rows.standing(tx, table, agent.id, limit=100))
+        active = {i.id for i in rows.standing(tx, INSIGHTS, agent.id, limit=10_000)}
+        found = passages.known(tx, team_id=team_id, owner=agent.id, kind="insight")
+        for ref in found.keys() - active:
+            dropped += passages.drop(tx, team_id=team_id, owner=agent.id, kind="insight", ref=ref)
+    changes.record(tx, agents[0], "maintained", SYSTEM, [])
+    return Maintained(expired, merged, dropped)
+
+
+def _merge_standing(tx: Tx, items: list[Item]) -> int:
+    """Merge what came to stand side by side all the same; newest first. How many are gone."""
+    gone: dict[str, Item] = {}
+    for place, newer in enumerate(items):
+        for older in items[place + 1 :]:
+            if newer.id in gone:
+                break
+            if older.id in gone:
+                continue
+            verdict = compare(newer.content, older.content)
+            if verdict in ("same", "less"):
+                kept, lost = (newer, older) if verdict == "same" else (older, newer)
+                changes.alter(tx, kept, **changes.joined(kept, lost))
+                changes.alter(tx, lost, status="superseded", superseded_by=kept.id)
+                changes.record(tx, lost, "merged", SYSTEM, [(kept, kept), (lost, lost)])
+                gone[lost.id] = lost
+    return len(gone)

@@ -1,0 +1,123 @@
+"""Retries: another try for a failed node, with room where it had run out of it."""
+
+from collections import Counter
+from dataclasses import replace
+
+from agiraph.domain.chat import AGAIN, ThreadId, Turn
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.services.board import budgets, leases
+from agiraph.services.members import roster
+from agiraph.services.triggers import definitions
+from agiraph.store import nodes, spend, teams, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
+MORE = " You have more room: {added}."
+CALLS = "calls of "
+"""How a limit on calls of one tool is named: by this and the tool's name."""
+
+
+def retry(tx: Tx, node_id: NodeId) -> WorkNode:
+    """Put a failed node back into its queue; its thread goes on where it ended.
+
+    Every limit that it had used up is granted again, as it was first given. What the nodes above
+    it have left still bounds it: if one of those has nothing left, the retry is refused.
+    """
+    node = NODES.get(tx, node_id, lock=True)
+    assignee = node.assignee_id
+    if assignee is None:
+        raise Refused(f"{node_id} belongs to nobody; assign it first.")
+    roster.return_to_work(tx, teams.lock(tx, assignee))
+    thread = threads.of_node(tx, node.id)
+    budget, added = _again(tx, node, [] if thread is None else threads.turns(tx, thread.id))
+    node = nodes.move(
+        tx,
+        node,
+        NodeStatus.ASSIGNED,
+        attempt=node.attempt + 1,
+        stop_reason=None,
+        ended_at=None,
+        crashes=0,
+        budget=budget,
+        worked_seconds=0.0 if "seconds" in added else node.worked_seconds,
+    )
+    _check_above(tx, node)
+    if thread is not None:
+        _tell(tx, thread.id, node, added)
+    if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
+        teams.TEAMS.update(tx, node.team_id, status="active")
+        tx.emit(node.team_id, "team.resumed")
+        definitions.revive(tx, node.team_id)
+    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee, added=added)
+    tx.wake(assignee, node.lane)
+    return node
+
+
+def _tell(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
+    more = ", ".join(f"{amount:g} more {name}" for name, amount in added.items())
+    text = TRY_AGAIN + (MORE.format(added=more) if more else "")
+    leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.attempt}", text=text)
+
+
+def _again(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
+    """The budget of another try, and what it has more than the old one, by name."""
+    budget, used = node.budget, spend.total(tx, node.id)
+    replies = [t for t in turns if t.role == "assistant" and t.node_id == node.id]
+    called = Counter(call.name for reply in replies for call in reply.calls)
+    given, added, stop = dict(budget.given), dict[str, float](), node.stop_reason
+
+    def renewed(name: str, limit: float, spent: float) -> float:
+        again = given.setdefault(name, limit)
+        added[name] = spent + again - limit
+        return spent + again
+
+    # The last turn is kept for a last word, but a node of a single turn has no other.
+    if len(replies) >= max(1, budget.turns - 1):
+        spent = len(replies) + (1 if budget.is_single_turn else 0)
+        budget = replace(budget, turns=int(renewed("turns", budget.turns, spent)))
+    if budget.tokens is not None and (
+        used.tokens >= budget.tokens or stop is StopReason.TOKENS_SPENT
+    ):
+        budget = replace(budget, tokens=int(renewed("tokens", budget.tokens, used.tokens)))
+    if budget.usd is not None and (used.usd >= budget.usd or stop is StopReason.MONEY_SPENT):
+        budget = replace(budget, usd=renewed("usd", budget.usd, used.usd))
+    if budget.model_calls is not None and (
+        used.calls >= budget.model_calls or stop is StopReason.CALLS_SPENT
+    ):
+        calls = renewed("model_calls", budget.model_calls, used.calls)
+        budget = replace(budget, model_calls=int(calls))
+    if budget.seconds is not None and _out_of_time(node):
+        added["seconds"] = budget.seconds  # its clock starts anew; the limit stays as it is
+    limits = {
+        tool: int(renewed(CALLS + tool, most, called[tool])) if called[tool] >= most else most
+        for tool, most in budget.calls.items()
+    }
+    return replace(budget, calls=limits, given=given), added
+
+
+def _out_of_time(node: WorkNode) -> bool:
+    return node.stop_reason is StopReason.TIME_SPENT or node.worked_seconds >= (
+        node.budget.seconds or 0.0
+    )
+
+
+def _check_above(tx: Tx, node: WorkNode) -> None:
+    """Refuse a try that could not make a single call to a model."""
+    left = budgets.seconds_left(tx, node)
+    if left is not None and left <= 0:
+        raise Refused(
+            f"The time limit of a node above {node.id} is reached. Retry that node first, or give "
+            "the task anew."
+        )
+    for envelope in budgets.envelopes(tx, node):
+        reason = budgets.exhausted(envelope, spend.total(tx, envelope.node_id))
+        if reason is not None and envelope.node_id == node.id:
+            raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
+        if reason is not None:
+            raise Refused(
+                f"{node.id} is paid from the budget of {envelope.node_id}, which is used up "
+                f"({reason}). Retry {envelope.node_id} first, or give the task anew."
+            )

@@ -1,0 +1,160 @@
+"""Hiring: who is meant by an address, and bringing them onto the team if they are not on it yet.
+
+An address is a teammate's name, a specialist's name, `new:provider/model`,
+`new:specialist:provider/model` or `cli:command`.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.errors import Misconfigured, NotFound, Refused
+from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.services.members import roster
+from agiraph.store import nodes, teams
+from agiraph.store.tx import Tx
+
+FORMS = (
+    "Write a teammate's name, a specialist's name, new:provider/model, "
+    "new:specialist:provider/model or cli:command."
+)
+
+
+class Hirer(NamedTuple):
+    """Who gives work away, and what they know of whom to give it to."""
+
+    agent: Agent
+    thread_id: ThreadId
+    specialists: Mapping[str, Specialist]
+    check_model: Callable[[str], object]
+
+
+def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
+    """The agent at this address; hired on the spot, if that is what it asks for."""
+    address = address.strip()
+    kind, colon, rest = address.partition(":")
+    if colon and kind.lower() == "new":
+        return _new(tx, hirer, rest)
+    if colon and kind.lower() == "cli":
+        return cli_agent(tx, hirer, rest)
+    specialist = hirer.specialists.get(address.lower())
+    try:
+        agent = teams.by_name(tx, hirer.agent.team_id, address)
+    except NotFound as unknown:
+        if specialist is None:
+            raise _unknown(tx, hirer, address, unknown) from unknown
+        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+    if agent.id == hirer.agent.id:
+        raise Refused("That is you. Do it yourself, or give it to somebody else.")
+    if specialist is not None and agent.role == specialist.name:  # the kind, not this very one
+        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+    return agent
+
+
+def _unknown(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
+    if not address:
+        return Refused(f"Say who is to do it. {FORMS}")
+    if "/" in address:
+        return Refused(f"{address!r} looks like a model: write new:{address} to hire somebody.")
+    known = ", ".join(hirer.specialists)
+    return Refused(f"{error} Specialists: {known}. {FORMS}")
+
+
+def _new(tx: Tx, hirer: Hirer, rest: str) -> Agent:
+    name, colon, model = rest.partition(":")
+    known = hirer.specialists.get(name.strip().lower())
+    if colon and known is not None:
+        return _specialist(tx, hirer, known, _model(hirer, model), fresh=True)
+    if colon and "/" not in name:
+        listed = ", ".join(hirer.specialists)
+        raise Refused(f"There is no specialist {name!r}; there are: {listed}. {FORMS}")
+    model = _model(hirer, rest)
+    stem = model.rpartition("/")[2].partition(":")[0]
+    return _hire(tx, hirer, stem=stem, role="worker", model=model)
+
+
+def _model(hirer: Hirer, name: str) -> str:
+    name = name.strip()
+    provider, slash, model = name.partition("/")
+    if not slash or not provider or not model:
+        example = hirer.agent.model if "/" in hirer.agent.model else "anthropic/claude-sonnet-4-5"
+        raise Refused(
+            f"new:{name} does not name a model: it takes provider/model, such as new:{example}."
+        )
+    return check(hirer, name)
+
+
+def check(hirer: Hirer, name: str) -> str:
+    """A model's name, if there is such a provider and we may ask it."""
+    try:
+        hirer.check_model(name)
+    except Misconfigured as error:
+        raise Refused(f"Nobody can be hired with {name!r}: {error}") from error
+    return name
+
+
+def _specialist(
+    tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
+) -> Agent:
+    """Somebody of this kind who has nothing to do, else a new one."""
+    if not fresh:
+        for agent in teams.members(tx, hirer.agent.team_id):
+            if agent.role == specialist.name and not nodes.has_open(tx, agent.id):
+                return agent
+    return _hire(
+        tx,
+        hirer,
+        stem=specialist.name,
+        role=specialist.name,
+        model=model,
+        tools=specialist.tools,
+        identity=specialist.prompt,
+    )
+
+
+def cli_agent(tx: Tx, hirer: Hirer, command: str, *, name: str = "") -> Agent:
+    """A command that works as a teammate."""
+    command = command.strip()
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise Refused(f"cli:{command} cannot be read as a command: {error}.") from error
+    if not words:
+        raise Refused("cli: names no command; write cli:command, such as cli:./agent.sh.")
+    stem = name or words[0].rpartition("/")[2]
+    agent = _hire(tx, hirer, stem=stem, role="worker", model="cli", command=command)
+    return agent
+
+
+def _hire(
+    tx: Tx,
+    hirer: Hirer,
+    *,
+    stem: str,
+    role: str,
+    model: str,
+    command: str | None = None,
+    tools: tuple[str, ...] = (),
+    identity: str = "",
+) -> Agent:
+    team_id = hirer.agent.team_id
+    return roster.hire(
+        tx,
+        team_id,
+        name=roster.free_name(tx, team_id, stem),
+        role=role,
+        model=model,
+        kind="llm" if command is None else "cli",
+        command=command,
+        tools=tools,
+        identity=identity,
+        persistent=False,
+        parent_thread_id=hirer.thread_id,
+    )
+
+
+def engage(tx: Tx, agent: Agent, node_id: NodeId) -> None:
+    """Remember what somebody was hired for; it is what they stay for, unless promoted."""
+    if not agent.persistent and agent.created_for is None:
+        teams.AGENTS.update(tx, agent.id, created_for=node_id)

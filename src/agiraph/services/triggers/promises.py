@@ -1,0 +1,83 @@
+"""Promises: what an agent said it would do by then; its waking reminds it, and all can see."""
+
+from typing import Literal, NamedTuple
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import HUMAN, AgentId
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import planning
+from agiraph.services.triggers import configuration
+from agiraph.services.triggers import definitions as making
+from agiraph.store import triggers
+from agiraph.store.tx import Tx
+
+State = Literal["open", "kept", "broken"]
+
+
+class Promise(NamedTuple):
+    what: str
+    to: str
+    trigger: Trigger
+    state: State
+
+
+def give(
+    tx: Tx,
+    agent: Agent,
+    node: WorkNode,
+    *,
+    what: str,
+    when: str,
+    zone: str = "UTC",
+    to: str = HUMAN,
+    tainted_by: str | None = None,
+) -> Promise:
+    """Promise something for a time; the agent is woken then to keep it."""
+    if not what.strip():
+        raise Refused("Say what you promise.")
+    due = configuration.when(when, tx.now, zone)
+    made = making.create(
+        tx,
+        agent_id=agent.id,
+        type="at_time",
+        config={"at": due.isoformat(), "zone": zone},
+        payload={"task": what},
+        made_by=agent.id,
+        made_in=node,
+        promised_to=to,
+        tainted_by=tainted_by,
+    )
+    return Promise(what, to, made.trigger, "open")
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
+    """Everything this agent has promised, and what came of it, oldest first."""
+    return [
+        Promise(str(t.payload["task"]), t.promised_to or HUMAN, t, _state(tx, t))
+        for t in triggers.promised(tx, agent_id)
+    ]
+
+
+def promises(tx: Tx, agent_id: AgentId) -> list[Promise]:
+    """What this agent has promised and not done yet."""
+    return [promise for promise in of_agent(tx, agent_id) if promise.state == "open"]
+
+
+def _state(tx: Tx, trigger: Trigger) -> State:
+    if trigger.status in ("active", "paused"):
+        return "open"
+    node = triggers.last_node(tx, trigger.id)
+    if node is None:
+        return "broken"  # it never came to that
+    if not node.status.is_final:
+        return "open"
+    return "kept" if node.status is NodeStatus.COMPLETED else "broken"
+
+
+def line(tx: Tx, promise: Promise) -> str:
+    """A promise in a line, for whoever made it."""
+    due = promise.trigger.due_at
+    by = "now" if due is None else f"{due:%Y-%m-%d %H:%M} UTC"
+    return f"- to {planning.name_of(tx, promise.to)}, by {by}: {promise.what}"

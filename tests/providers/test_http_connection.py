@@ -1,0 +1,314 @@
+"""Lines: connections are kept, shared, never mixed up, and dropped the moment nobody listens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agiraph.domain.errors import ContextExceeded, ModelUnavailable
+from agiraph.providers.http import Http, Response
+from agiraph.providers.http_connection import BUFFERED, SLICE, Line, LineError, Lines, split
+from agiraph.testing import ManualClock
+from tests.providers.raw import Caller, RawServer, answer, ask, echo, until
+
+MEBIBYTE = 2**20
+MANY = 200
+
+
+@pytest.fixture
+async def http(clock: ManualClock) -> AsyncIterator[Http]:
+    opened = Http(clock, stall_seconds=20)
+    yield opened
+    await opened.close()
+
+
+def idle(http: Http, server: RawServer) -> list[Line]:
+    """The lines that wait to be used again."""
+    return [line for line in http._lines._idle[split(server.url)[0]] if line.reusable]
+
+
+# ---- one after the other ---------------------------------------------------------------------
+
+
+async def test_a_line_is_used_again(http: Http) -> None:
+    async with RawServer(echo).open() as server:
+        said = [await ask(http, server, (b"%d" % number,)) for number in range(5)]
+
+    assert said == [b"%d on 1" % number for number in range(5)]
+
+
+async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: Http) -> None:
+    async def once(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"bye", b"connection: close"))
+        await caller.until_gone()
+
+    async with RawServer(once).open() as server:
+        assert [await ask(http, server) for _ in range(3)] == [b"bye"] * 3
+
+    assert server.connections == 3
+
+
+async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: Http) -> None:
+    async def once(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"for now"))
+
+    async with RawServer(once).open() as server:
+        said: list[bytes] = []
+        for _ in range(3):
+            said.append(await ask(http, server))
+            await until(lambda: not any(line.reusable for line in idle(http, server)))
+
+    assert (said, server.connections) == ([b"for now"] * 3, 3)
+
+
+async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
+    http: Http,
+) -> None:
+    """Whoever has heard enough goes on at once; the line's last bytes are still read."""
+    gate = asyncio.Event()
+
+    async def slow_end(caller: Caller) -> None:
+        while await caller.hear():
+            await caller.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nall\r\n")
+            await gate.wait()
+            await caller.say(b"0\r\n\r\n")
+
+    async with RawServer(slow_end).open() as server:
+        for _ in range(2):
+            gate.clear()
+            said = await http.post(server.url, headers={}, body=(b"{}",), hear=Response.chunk)
+            assert said == b"all"
+            gate.set()
+            await until(lambda: bool(idle(http, server)))
+
+    assert server.connections == 1
+
+
+async def test_what_comes_behind_an_answer_does_not_get_into_the_next(http: Http) -> None:
+    async def chatter(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b"one") + answer(b"unasked"))
+        await echo(caller)
+
+    async with RawServer(chatter).open() as server:
+        assert await ask(http, server) == b"one"
+        second = await ask(http, server, (b"two",))
+
+    assert second in (b"two on 1", b"one")  # on the same line, or on a new one
+    assert b"unasked" not in second
+
+
+# ---- forms of answers ------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"transfer-encoding: chunked\r\n"
+FORMS = {
+    "with its length": answer(b"hello"),
+    "chunked": HEAD + CHUNKED + b"\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+    "chunked, with all there is": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
+    b"00002;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n",
+    "to the end": HEAD + b"\r\nhello",
+    "to the end, with all there is": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
+    "announced": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
+    "announced twice": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"hello"),
+}
+
+
+@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+async def test_an_answer_is_read_in_every_form(http: Http, form: bytes, torn: bool) -> None:
+    async def say(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(*([form[n : n + 1] for n in range(len(form))] if torn else [form]))
+
+    async with RawServer(say).open() as server:
+        assert await ask(http, server) == b"hello"
+
+
+BROKEN = {
+    "before it begins": b"",
+    "in its head": b"HTTP/1.1 200 OK\r\ncontent-le",
+    "in its length": HEAD + b"content-length: 9\r\n\r\nhello",
+    "in its chunks": HEAD + CHUNKED + b"\r\n5\r\nhel",
+    "between its chunks": HEAD + CHUNKED + b"\r\n5\r\nhello\r\n",
+    "after an announcement": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "with what is no HTTP": b"220 mail.example ESMTP\r\n",
+    "with a wrong chunk": HEAD + CHUNKED + b"\r\nxyz\r\nhello\r\n",
+    "with too many headers": HEAD + b"".join(b"x-%d: %b\r\n" % (n, b"y" * 999) for n in range(99)),
+}
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN.keys())
+async def test_an_answer_that_breaks_off_is_none(http: Http, said: bytes) -> None:
+    async def say(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(said)
+
+    async with RawServer(say).open() as server:
+        with pytest.raises(ModelUnavailable, match=r"^Cannot reach 127\.0\.0\.1:\d+: "):
+            await ask(http, server)
+
+
+# ---- much ------------------------------------------------------------------------------------
+
+
+async def test_a_long_request_goes_out_in_slices_while_others_get_their_turn() -> None:
+    """A reader that is slow makes the sender wait, not the process grow."""
+    heard: list[bytes] = []
+
+    async def slowly(caller: Caller) -> None:
+        heard.append(await caller.hear(at_once=4096))
+        await caller.say(answer(b"read"))
+
+    body = (b"a" * 3, bytearray(b"b" * (6 * MEBIBYTE + 1)), b"c" * MEBIBYTE)
+    pool = Lines(20)
+    async with RawServer(slowly).open() as server:
+        host, path, _ = split(server.url)
+        connection = await pool.take(host)
+        length = sum(len(piece) for piece in body)
+        head = f"POST {path} HTTP/1.1\r\ncontent-length: {length}\r\n\r\n".encode()
+        asking = asyncio.create_task(connection.ask(head, body))
+        waiting: list[int] = []
+        while not asking.done():
+            waiting.append(connection._transport.get_write_buffer_size())
+            await asyncio.sleep(0)
+        await asking
+        pool.give_back(host, connection, heard=True)
+        await pool.close()
+
+    assert heard == [b"".join(body)]
+    assert max(waiting) <= 4 * SLICE
+    assert len(waiting) > length // (8 * SLICE)  # so often somebody else could have worked
+
+
+async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
+    piece = b"x" * 65_536
+
+    async def gush(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(HEAD + CHUNKED + b"\r\n")
+        await caller.say(*[b"10000\r\n" + piece + b"\r\n"] * 256, b"0\r\n\r\n")
+        await caller.until_gone()
+
+    pool = Lines(20)
+    async with RawServer(gush).open() as server:
+        host, path, _ = split(server.url)
+        connection = await pool.take(host)
+        await connection.ask(
+            f"POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n".encode(), (b"{}",)
+        )
+        most = total = 0
+        while chunk := await connection.chunk():
+            total += len(chunk)
+            for _ in range(20):  # whoever reads has other things to do as well
+                await asyncio.sleep(0)
+                most = max(most, connection._buffered)
+        reusable = connection.reusable
+        pool.give_back(host, connection, heard=True)
+        await pool.close()
+
+    assert (total, reusable) == (256 * 65_536, True)
+    assert most <= BUFFERED + 4 * 65_536
+
+
+async def test_a_server_that_has_heard_enough_is_listened_to(http: Http) -> None:
+    async def impatient(caller: Caller) -> None:
+        await caller.reader.readuntil(b"\r\n\r\n")
+        await caller.say(answer(b"Too much.", status=b"413 Payload Too Large"))
+        await asyncio.get_running_loop().create_future()  # and does not read the rest
+
+    async with RawServer(impatient).open() as server:
+        with pytest.raises(ContextExceeded, match="answered 413: Too much"):
+            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+        with pytest.raises(ContextExceeded):
+            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+
+    assert server.connections == 2  # half a request is on the first
+
+
+async def test_two_hundred_requests_at_once_get_their_own_answers(http: Http) -> None:
+    waiting = 0
+    everybody = asyncio.Event()
+
+    async def together(caller: Caller) -> None:
+        nonlocal waiting
+        while body := await caller.hear():
+            waiting += 1
+            if waiting == MANY:
+                everybody.set()
+            await everybody.wait()
+            await caller.say(answer(body))
+
+    async with RawServer(together).open() as server:
+        for _ in range(2):
+            waiting = 0
+            everybody.clear()
+            bodies = [b"%d" % number for number in range(MANY)]
+            said = await asyncio.gather(*(ask(http, server, (body,)) for body in bodies))
+            assert said == bodies
+
+    assert server.connections == MANY
+
+
+# ---- nobody listens any more -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said", [b"", HEAD, HEAD + CHUNKED + b"\r\n5\r\nhello\r\n"], ids=["asked", "head", "body"]
+)
+async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(http: Http, said: bytes) -> None:
+    gone, told = asyncio.Event(), asyncio.Event()
+
+    async def go_on(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(said)
+        told.set()
+        await caller.until_gone()
+        gone.set()
+
+    async with RawServer(go_on).open() as server:
+        asking = asyncio.create_task(ask(http, server))
+        await told.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await gone.wait()
+        assert idle(http, server) == []
+
+
+async def test_a_long_request_that_is_cancelled_hangs_up_at_once(http: Http) -> None:
+    gone = asyncio.Event()
+
+    async def deaf(caller: Caller) -> None:
+        await caller.reader.readuntil(b"\r\n\r\n")
+        asking.cancel()
+        await caller.until_gone()
+        gone.set()
+
+    async with RawServer(deaf).open() as server:
+        asking = asyncio.create_task(ask(http, server, (b"x" * 64 * MEBIBYTE,)))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await gone.wait()
+
+
+async def test_a_server_that_is_silent_is_given_up(clock: ManualClock) -> None:
+    async def silent(caller: Caller) -> None:
+        await caller.until_gone()
+
+    impatient = Http(clock, stall_seconds=0.05)
+    async with RawServer(silent).open() as server:
+        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+            await ask(impatient, server)
+        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+            await ask(impatient, server, (b"x" * 32 * MEBIBYTE,))
+    await impatient.close()
+
+
+async def test_a_line_error_says_what_happened() -> None:
+    pool = Lines(20)
+    with pytest.raises(LineError, match="111"):
+        await pool.take(split("http://127.0.0.1:1/")[0])

@@ -1,0 +1,95 @@
+"""Lines in secret: whom to trust, and what is said to whom one does not."""
+
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import ModelRefused, ModelUnavailable
+from agiraph.providers import http_connection
+from agiraph.providers.http import Http
+from agiraph.testing import ManualClock
+from tests.providers.raw import Caller, RawServer, answer, ask, echo
+
+MEBIBYTE = 2**20
+
+
+@pytest.fixture
+async def http(clock: ManualClock) -> AsyncIterator[Http]:
+    opened = Http(clock, stall_seconds=20)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that only who has it can trust, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        " -subj /CN=agiraph-test -addext subjectAltName=IP:127.0.0.1"
+        " -keyout key.pem -out cert.pem"
+    )
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def server_tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    return context
+
+
+@pytest.fixture(autouse=True)
+def trust() -> Iterator[None]:
+    """Whom to trust is read once in a process; here, once in a test."""
+    http_connection._trust.cache_clear()
+    yield
+    http_connection._trust.cache_clear()
+
+
+async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
+    http: Http,
+    certificate: Path,
+    server_tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    async with RawServer(echo).open(server_tls) as server:
+        said = [await ask(http, server, (b"x" * MEBIBYTE,)) for _ in range(2)]
+
+    assert said == [b"x" * MEBIBYTE + b" on 1"] * 2
+
+
+async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
+    http: Http, server_tls: ssl.SSLContext
+) -> None:
+    heard: list[bytes] = []
+
+    async def listen(caller: Caller) -> None:
+        heard.append(await caller.hear())
+
+    async with RawServer(listen).open(server_tls) as server:
+        with pytest.raises(ModelRefused) as caught:
+            await ask(http, server)
+
+    host = server.url.removeprefix("https://").removesuffix("/v1")
+    assert str(caught.value) == (
+        f"{host} shows a certificate that is not trusted (self-signed certificate). If it is your "
+        "own, set SSL_CERT_FILE to a file with it."
+    )
+    assert b"".join(heard) == b""
+
+
+async def test_a_server_that_does_not_speak_tls_may_be_tried_again(http: Http) -> None:
+    async def plain(caller: Caller) -> None:
+        await caller.reader.read(1)
+        await caller.say(answer(b"in the open"))
+
+    async with RawServer(plain).open() as server:
+        server.url = server.url.replace("http://", "https://")
+        with pytest.raises(ModelUnavailable, match="Cannot reach"):
+            await ask(http, server)

@@ -1,0 +1,208 @@
+"""Events set triggers off once each; callbacks are called, whatever ends in between."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.ids import AgentId
+from agiraph.domain.triggers import Call, Trigger
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import planning
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.members import roster
+from agiraph.services.triggers import definitions
+from agiraph.store import teams
+from agiraph.store import triggers as rows
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from tests.services.staging import pass_time
+
+DONE = says(call("finish", summary="done"))
+PUBLISHED = says(call("publish", summary="done"))
+
+
+async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tuple[Founded, Trigger]:
+    """A coordinator that waits for events, and somebody whose work may bring them about."""
+    world.script("ada", *lines)
+    world.script("bob", *[PUBLISHED] * 20)
+    founded = await world.found("Keep watch", mode="infinite", start=False)
+    made = await world.store.write(
+        definitions.create,
+        agent_id=founded.coordinator.id,
+        type="on_event",
+        config=config,
+        payload={"task": "See what happened"},
+        **more,
+    )
+    await world.store.write(
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    return founded, made.trigger
+
+
+def _work(tx: Tx, founded: Founded, task: str) -> WorkNode:
+    bob = teams.by_name(tx, founded.team.id, "bob")
+    return planning.create(
+        tx, team_id=founded.team.id, task=task, source="user", assignee_id=AgentId(bob.id)
+    )
+
+
+async def work(world: World, founded: Founded, task: str = "Count") -> WorkNode:
+    node = await world.store.write(_work, founded, task)
+    await world.settle()
+    return node
+
+
+async def fired(world: World, trigger: Trigger) -> list[str]:
+    found = await world.store.read(rows.firings, trigger.id)
+    return [f"{f.outcome}: {f.slot.split()[0]}" for f in reversed(found)]
+
+
+async def test_an_event_fires_once_and_what_it_set_off_does_not_fire_it_again(
+    world: World,
+) -> None:
+    config = {"event_pattern": "node.completed", "min_seconds": 0}
+    founded, trigger = await listening(world, config, *[DONE] * 3)
+    node = await work(world, founded)
+    assert await fired(world, trigger) == ["fired: event"]
+    [woken] = [n for n in await world.board(founded.team.id) if n.trigger_id == trigger.id]
+    assert woken.status is NodeStatus.COMPLETED  # which was a node.completed, too
+    assert f'"node_id":"{node.id}"' in woken.task
+    await world.restart()
+    await world.settle()
+    await work(world, founded)
+    assert await fired(world, trigger) == ["fired: event"] * 2
+
+
+async def test_a_filter_lets_through_what_it_names(world: World) -> None:
+    world.script("ada", DONE)
+    founded = await world.found("Keep watch", mode="infinite", start=False)
+    bob = await world.store.write(
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    config = {"event_pattern": "message.*", "filter": {"recipient": "Bob"}, "min_seconds": 0}
+    made = await world.store.write(
+        definitions.create, agent_id=founded.coordinator.id, type="on_event", config=config,
+        payload={"task": "See"},
+    )  # fmt: skip
+    await world.say(founded.coordinator.id, "hm", team_id=founded.team.id, kind="notice")
+    await world.settle()
+    assert await fired(world, made.trigger) == []
+    await world.say(bob.id, "hm", team_id=founded.team.id, kind="notice")
+    await world.settle()
+    assert await fired(world, made.trigger) == ["fired: event"]
+
+
+async def test_what_happens_in_a_row_is_heard_one_after_another(world: World) -> None:
+    founded, trigger = await listening(world, {"event_pattern": "node.completed"}, *[DONE] * 3)
+    for _ in range(3):
+        await work(world, founded)
+    assert len(await fired(world, trigger)) == 1
+    for count in (2, 3, 3):
+        await pass_time(world, 60)
+        assert len(await fired(world, trigger)) == count
+
+
+async def test_what_happened_while_nobody_listened_is_heard_at_the_start(world: World) -> None:
+    founded, trigger = await listening(
+        world, {"event_pattern": "node.created", "min_seconds": 0}, DONE
+    )
+    await world.runtime.ticker.stop()
+    await world.store.write(_work, founded, "Count")
+    await world.runtime.engine.idle()
+    assert await fired(world, trigger) == []
+    await world.restart()
+    await world.settle()
+    assert await fired(world, trigger) == ["fired: event"]
+
+
+async def test_a_callback_is_called_once_and_its_outcome_is_kept(
+    tmp_path: Path, database_url: str
+) -> None:
+    calls: list[Call] = []
+
+    async def ring_the_bell(made: Call) -> str:
+        calls.append(made)
+        return "rung"
+
+    async def break_down(made: Call) -> None:
+        raise ValueError("no bell")
+
+    names = {"bell": ring_the_bell, "broken": break_down}
+    async with World(tmp_path / "home", database_url=database_url, callbacks=names) as world:
+        world.script("ada")
+        founded = await world.found("Ring", mode="infinite", start=False)
+        made = [
+            (await world.store.write(
+                definitions.create, agent_id=founded.coordinator.id, type="scheduled",
+                config={"cron": "@hourly"}, action="run_callback",
+                payload={"callback": name, "tone": "c"},
+            )).trigger
+            for name in names
+        ]  # fmt: skip
+        await pass_time(world, 3600)
+        found = [await world.store.read(rows.firings, trigger.id) for trigger in made]
+    slot = "2026-01-05T10:00:00+00:00"
+    assert calls == [
+        Call(
+            key=f"{made[0].id}:{slot}", trigger_id=made[0].id, team_id=founded.team.id, slot=slot,
+            payload={"callback": "bell", "tone": "c"},
+        )
+    ]  # fmt: skip
+    assert [(f.outcome, f.reason) for [f] in found] == [
+        ("fired", "rung"),
+        ("failed", "ValueError('no bell')"),
+    ]
+
+
+async def test_a_callback_cut_off_by_the_end_is_called_again_with_the_same_key(
+    tmp_path: Path,
+) -> None:
+    keys: list[str] = []
+    begun = asyncio.Event()
+
+    async def hang_the_first_time(made: Call) -> None:
+        keys.append(made.key)
+        begun.set()
+        if len(keys) == 1:
+            await asyncio.Event().wait()
+
+    world = World(tmp_path / "home", callbacks={"bell": hang_the_first_time})
+    world.script("ada")
+    await world.start()
+    founded = await world.found("Ring", mode="infinite", start=False)
+    made = await world.store.write(
+        definitions.create, agent_id=founded.coordinator.id, type="delayed",
+        config={"delay_seconds": 60}, action="run_callback", payload={"callback": "bell"},
+    )  # fmt: skip
+    world.clock.advance(seconds=60)
+    await begun.wait()
+    [firing] = await world.store.read(rows.firings, made.trigger.id)
+    assert firing.outcome == "calling"
+    await world.restart()
+    await world.settle()
+    [firing] = await world.store.read(rows.firings, made.trigger.id)
+    assert (firing.outcome, len(keys), len(set(keys))) == ("fired", 2, 1)
+    await world.stop()
+
+
+async def test_a_callback_nobody_has_waits_for_somebody_who_has_it(tmp_path: Path) -> None:
+    world = World(tmp_path / "home")
+    world.script("ada")
+    await world.start()
+    founded = await world.found("Ring", mode="infinite", start=False)
+    made = await world.store.write(
+        definitions.create, agent_id=founded.coordinator.id, type="delayed",
+        config={"delay_seconds": 60}, action="run_callback", payload={"callback": "bell"},
+    )  # fmt: skip
+    await pass_time(world, 60)
+    await world.stop()
+    calls: list[str] = []
+
+    async def ring(made: Call) -> None:
+        calls.append(made.key)
+
+    async with World(tmp_path / "home", callbacks={"bell": ring}, clock=world.clock) as later:
+        await later.settle()
+        [firing] = await later.store.read(rows.firings, made.trigger.id)
+    assert (firing.outcome, len(calls)) == ("fired", 1)

@@ -1,0 +1,225 @@
+"""Nobody is woken for nothing; what a firing does, it does once."""
+
+from datetime import UTC, datetime, timedelta
+
+from agiraph.domain.ids import HUMAN
+from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.services.board import planning
+from agiraph.services.lifecycle import teams
+from agiraph.services.members import roster
+from agiraph.services.triggers import due
+from agiraph.store import triggers as rows
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from tests.services.staging import pass_time
+from tests.services.waking import DONE, OK, firings, make, now_of, resting, woken, work
+
+# ---- what a firing does ----------------------------------------------------------------------
+
+
+async def test_a_message_is_sent_and_a_node_is_handed_out(world: World) -> None:
+    founded = await resting(world, says(call("publish", summary="synthesised")))
+    node = await world.store.write(
+        planning.create, team_id=founded.team.id, task="Synthesise", source="user"
+    )
+    words = {"to": "Human", "content": "Build should be done."}
+    await make(world, founded, "delayed", {"delay_seconds": 60}, action="send_message",
+               payload=words)  # fmt: skip
+    later = await make(world, founded, "delayed", {"delay_seconds": 120}, action="run_node",
+                       payload={"node_id": node.id})  # fmt: skip
+    await pass_time(world, 60)
+    said = await world.conversation(founded.coordinator)
+    assert [(m.sender, m.text) for m in said] == [(founded.coordinator.id, words["content"])]
+    assert (await world.node(node.id)).status is NodeStatus.PENDING
+    await pass_time(world, 60)
+    assert (await world.node(node.id)).result == "synthesised"
+    again = await make(world, founded, "delayed", {"delay_seconds": 60}, action="run_node",
+                       payload={"node_id": node.id})  # fmt: skip
+    await pass_time(world, 60)
+    assert [o for _, o, _ in await firings(world, later)] == ["fired"]
+    assert [(o, r) for _, o, r in await firings(world, again)] == [
+        ("skipped", f"{node.id} is completed, it cannot be started any more.")
+    ]
+
+
+async def test_who_set_it_up_is_told_how_it_ended(world: World) -> None:
+    founded = await resting(world, says(call("finish", summary="All quiet.")))
+    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"}, made_by=HUMAN)
+    await pass_time(world, 3600)
+    assert [(m.kind, m.text) for m in await world.inbox()] == [("result", "All quiet.")]
+    [node] = await woken(world, trigger)
+    assert node.source == "trigger"
+    assert node.task.startswith("Look around\n\n[Runtime] Nobody asked for this just now: ")
+
+
+async def test_cost_is_summed_per_trigger(world: World) -> None:
+    founded = await resting(world, DONE, DONE, DONE)
+    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
+    other = await make(world, founded, "delayed", {"delay_seconds": 60})
+    for _ in range(2):
+        await pass_time(world, 3600)
+    assert (await world.store.read(rows.cost, trigger.id)).calls == 2
+    assert (await world.store.read(rows.cost, other.id)).calls == 1
+
+
+# ---- the gate --------------------------------------------------------------------------------
+
+
+async def test_a_heartbeat_with_nothing_new_costs_no_call_and_no_rows(world: World) -> None:
+    founded = await resting(world)
+    trigger = await make(world, founded, "heartbeat", {"interval_seconds": 60})
+    events = await world.events(founded.team.id)
+
+    def day(tx: Tx) -> None:
+        for _ in range(1440):
+            tx.now += timedelta(minutes=1)
+            due.ring(tx, trigger.id)
+
+    await world.store.write(day)
+    kept = await now_of(world, trigger)
+    assert (kept.fired, kept.gated, kept.gate) == (0, 1440, "nothing new")
+    assert await firings(world, trigger) == []
+    assert await world.events(founded.team.id) == events
+    assert await world.board(founded.team.id) == []
+
+
+async def test_news_wakes_a_heartbeat(world: World) -> None:
+    founded = await resting(world, OK)
+    trigger = await make(world, founded, "heartbeat", {"interval_seconds": 60})
+    await pass_time(world, 60)
+    await world.say(founded.coordinator.id, "bob is done", team_id=founded.team.id, kind="notice")
+    await pass_time(world, 60)
+    [node] = await woken(world, trigger)
+    assert "- 1 unread messages, which follow" in node.task
+    assert node.stop_reason is StopReason.NOTHING_TO_DO
+    kept = await now_of(world, trigger)
+    assert (kept.fired, kept.gated, kept.quiet) == (1, 1, 1)
+
+
+async def test_what_others_ended_is_news(world: World) -> None:
+    founded = await resting(world, says(call("publish", summary="done")), OK)
+    trigger = await make(world, founded, "heartbeat", {"interval_seconds": 60})
+    bob = await world.store.write(
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
+    )
+    world.clock.advance(seconds=1)
+    await world.store.write(work, founded.team.id, bob.id, "Count")
+    await world.settle()
+    await pass_time(world, 60)
+    [node] = await woken(world, trigger)
+    [ended] = [n for n in await world.board(founded.team.id) if n.assignee_id == bob.id]
+    assert f"- Count ({ended.id}) is completed" in node.task
+
+
+async def test_a_watched_file_wakes_when_it_changes(world: World) -> None:
+    founded = await resting(world, OK, OK)
+    config = {"interval_seconds": 60, "watch": ["memory/inbox.md", "memory/none.md"]}
+    trigger = await make(world, founded, "heartbeat", config)
+    folder = world.path / "teams" / founded.team.id / "memory"
+    folder.mkdir(parents=True)
+    (folder / "inbox.md").write_text("one")
+    for _ in range(2):
+        await pass_time(world, 60)
+    assert (await now_of(world, trigger)).fired == 0
+    (folder / "inbox.md").write_text("two")
+    await pass_time(world, 60)
+    [node] = await woken(world, trigger)
+    assert "- memory/inbox.md has changed" in node.task
+    await pass_time(world, 60)
+    assert (await now_of(world, trigger)).fired == 1
+
+
+async def test_a_heartbeat_sleeps_outside_its_hours(world: World) -> None:
+    founded = await resting(world, OK)
+    config = {"interval_seconds": 60, "when": "always", "hours": "08:00-09:30",
+              "zone": "America/New_York"}  # fmt: skip
+    trigger = await make(world, founded, "heartbeat", config)  # it is 04:00 there
+    await pass_time(world, 60)
+    kept = await now_of(world, trigger)
+    assert kept.gate == "outside of 08:00-09:30"
+    assert kept.due_at == datetime(2026, 1, 5, 13, tzinfo=UTC)
+    await pass_time(world, 4 * 3600)
+    assert (await now_of(world, trigger)).fired == 1
+
+
+async def test_an_empty_envelope_wakes_nobody(world: World) -> None:
+    world.script("ada", DONE)
+    budget = Budget(model_calls=1)
+    founded = await world.found("Watch", mode="infinite", budget=budget, heartbeat=3600)
+    await world.settle()
+    await pass_time(world, 3600)
+    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    assert (heartbeat.fired, heartbeat.gate) == (0, "budget: calls_spent")
+
+
+async def test_one_who_finds_nothing_to_do_is_woken_ever_more_seldom(world: World) -> None:
+    world.script("ada", *[OK] * 9)
+    founded = await world.found("Go", start=False, heartbeat=3600)
+    [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
+    woken_at: list[int] = []
+    for hour in range(1, 100):
+        await pass_time(world, 3600)
+        if (await now_of(world, heartbeat)).fired > len(woken_at):
+            woken_at.append(hour)
+    assert woken_at == [1, 3, 7, 15, 31, 55, 79]
+    team = (await world.store.read(teams.teams.TEAMS.get, founded.team.id)).status
+    assert team == "active"  # finding nothing to do is not reaching the goal
+    await world.say(founded.coordinator.id, "psst", team_id=founded.team.id, kind="notice")
+    await pass_time(world, 3600)
+    assert (await now_of(world, heartbeat)).fired == 8
+
+
+async def test_an_agent_idle_for_too_long_is_woken_and_not_one_at_work(world: World) -> None:
+    founded = await resting(world, DONE, DONE)
+    trigger = await make(world, founded, "on_idle", {"idle_seconds": 3600})
+    await pass_time(world, 3000)
+    await world.store.write(work, founded.team.id, founded.coordinator.id, "Work")
+    await world.settle()
+    await pass_time(world, 3000)
+    assert (await now_of(world, trigger)).fired == 0
+    await pass_time(world, 600)
+    assert (await now_of(world, trigger)).fired == 1
+
+
+async def test_overdue_is_visible(world: World) -> None:
+    founded = await resting(world)
+    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
+
+    def late(tx: Tx, minutes: int) -> list[str]:
+        tx.now = datetime(2026, 1, 5, 10, minutes, tzinfo=UTC)  # and nobody has rung
+        return [t.id for t in due.overdue(tx, founded.team.id)]
+
+    assert await world.store.read(late, 2) == []
+    assert await world.store.read(late, 3) == [trigger.id]
+
+
+async def test_nobody_looks_back_on_finding_nothing_to_do(world: World) -> None:
+    model = world.script("ada", OK)
+    founded = await world.found("Watch", start=False, heartbeat=3600, learns=True)
+    await pass_time(world, 3600)
+    [node] = await world.board(founded.team.id)
+    assert node.stop_reason is StopReason.NOTHING_TO_DO
+    assert len(model.requests) == 1
+
+
+async def test_a_trigger_that_makes_no_sense_any_more_ends_alone(world: World) -> None:
+    founded = await resting(world, DONE, DONE)
+    lost = await make(world, founded, "scheduled", {"cron": "@hourly"})
+    beat = await make(world, founded, "heartbeat", {"interval_seconds": 7200})
+    sound = await make(world, founded, "scheduled", {"cron": "@hourly"})
+
+    def lose_zone(tx: Tx) -> None:
+        for trigger in (lost, beat):
+            config = {**trigger.config, "zone": "Atlantis/Capital"}
+            rows.TRIGGERS.update(tx, trigger.id, config=config)
+
+    await world.store.write(lose_zone)
+    await pass_time(world, 3600)
+    assert [(await now_of(world, t)).status for t in (lost, beat, sound)] == [
+        "expired",
+        "expired",
+        "active",
+    ]
+    said = "it makes no sense any more: 'Atlantis/Capital' is not a time zone"
+    assert ((await now_of(world, lost)).ended or "").startswith(said)
+    assert (await now_of(world, sound)).fired == 1
