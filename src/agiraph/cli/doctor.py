@@ -238,8 +238,6 @@ async def _rows(visit: Visit, store: Store) -> None:
     visit.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
     undecided = await store.read(work_health.for_people)
     visit.list("decisions", undecided, good="None.", bad="need a person.")
-        "decisions", await store.read(work_health.for_people), good="None.", bad="need a person."
-    )
     if not running and (left := await store.read(database_health.left_running)):
         visit.note("cut off", f"{len(left)} pieces of work go on at the next start.")
     undelivered = await store.read(work_health.undelivered, is_running=running)
