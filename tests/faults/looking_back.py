@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agiraph.domain.deliveries import Parcel
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.messages import INBOX
 from agiraph.providers.base import Request
@@ -33,7 +33,7 @@ class Told:
     def __init__(self, home: Path) -> None:
         self._ledger = Ledger(home)
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         self._ledger.note("told", f"{parcel.key} {parcel.message.text}")
 
 

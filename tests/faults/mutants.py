@@ -207,7 +207,7 @@ def split_reply() -> None:
 
 def skipped_place() -> None:
     """A thread that was taken up again leaves out a number."""
-    hold = threads.hold
+    hold = threads.check_lease
     seen: set[str] = set()
 
     def gapped(tx: Tx, lease: Lease) -> threads.Page:
@@ -216,7 +216,7 @@ def skipped_place() -> None:
         seen.add(lease.thread_id)
         return page._replace(head=page.head + 1) if fresh else page
 
-    threads.hold = gapped
+    threads.check_lease = gapped
 
 
 def split_conversation() -> None:

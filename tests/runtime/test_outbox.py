@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
-from agiraph.domain.deliveries import Delivery, Parcel
+from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import Message, MessageKind
@@ -312,7 +312,7 @@ class Choking:
     def __init__(self) -> None:
         self.taken: list[MessageId] = []
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         if parcel.message.kind == "question":
             raise KeyError("a bug")
         self.taken.append(parcel.message.id)
@@ -340,7 +340,7 @@ class Counting:
     def __init__(self) -> None:
         self.keys: list[str] = []
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         self.keys.append(parcel.key)
         await asyncio.sleep(0)
         if len(self.keys) % 5 == 0:

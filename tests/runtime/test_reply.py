@@ -309,7 +309,7 @@ async def test_while_every_place_for_work_is_taken_people_are_answered(
         world.script("mouth", ACK)
         busy = world.script("ada", FINISH, FINISH)
         gate = busy.gate = Gate()
-        await world.found("Hold on")
+        await world.found("Reservation on")
         await gate.reached()
         _, other = await idle(world)
         await world.chat(other.id, "Are you there?")

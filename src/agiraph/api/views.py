@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.domain.access import PassKind, Scope
+from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, TeamStatus
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
@@ -286,7 +286,7 @@ class Listing(View):
 
 class TokenView(View):
     id: str
-    kind: PassKind
+    kind: TokenKind
     name: str
     scope: Scope
     created_at: datetime

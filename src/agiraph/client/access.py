@@ -2,7 +2,7 @@
 
 from agiraph.api.views import Health, IssuedToken, LinkView, Stopped, TokenView
 from agiraph.client.connection import Connection, path_of
-from agiraph.domain.access import Deed, Scope
+from agiraph.domain.access import AuditEntry, Scope
 
 
 class AccessCalls(Connection):
@@ -24,9 +24,9 @@ class AccessCalls(Connection):
         """A link that signs a browser in, once."""
         return await self.post(LinkView, "/tokens/link")
 
-    async def audit(self, *, after: str = "", limit: int = 100) -> list[Deed]:
+    async def audit(self, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
         """Who changed what, oldest first."""
-        return await self.get(list[Deed], "/audit", after=after, limit=limit)
+        return await self.get(list[AuditEntry], "/audit", after=after, limit=limit)
 
     async def stop_everything(self) -> Stopped:
         """Cancel everything of all teams at once, and end every process they started."""

@@ -8,16 +8,16 @@ from agiraph.domain.value import value
 Scope = Literal["read", "talk", "operate", "admin"]
 """Each may do what those before it may: look, speak and answer, run teams, hand out passes."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-PassKind = Literal["token", "session", "link"]
+TokenKind = Literal["token", "session", "link"]
 """A program's token, a browser's session, and the link that begins one, good for a single use."""
 
 
 @value
-class Pass:
+class Token:
     """What lets somebody in. Of its secret only the digest is kept."""
 
     id: str
-    kind: PassKind
+    kind: TokenKind
     name: str
     digest: str
     scope: Scope
@@ -28,7 +28,7 @@ class Pass:
 
 
 @value
-class Deed:
+class AuditEntry:
     """One line of the audit: who changed what, and what came of it."""
 
     id: str

@@ -29,7 +29,7 @@ class Delivery:
 
 
 @value
-class Parcel:
+class OutgoingMessage:
     """What a channel is handed: the delivery, the message, and the names around it."""
 
     delivery: Delivery

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agiraph.domain.work import Budget, StopReason
 from agiraph.services.lifecycle import research
-from agiraph.services.lifecycle.journal import Hold, Notice
+from agiraph.services.lifecycle.journal import Notice, Reservation
 from agiraph.tools.context import RunContext
 
 WARN_AT = 0.8
@@ -49,10 +49,12 @@ class BudgetPolicy:
 
     def may_land(self, ctx: RunContext, reason: StopReason) -> bool:
         """Whether a last call is still paid for; an empty envelope starts none."""
-        budget, hold = ctx.node.budget, self.hold(ctx)
+        budget, reserved = ctx.node.budget, self.reservation(ctx)
         if reason in (StopReason.TOKENS_SPENT, StopReason.MONEY_SPENT):
             return False
-        tokens_left = budget.tokens is None or ctx.tally.usage.tokens + hold.tokens <= budget.tokens
+        tokens_left = (
+            budget.tokens is None or ctx.tally.usage.tokens + reserved.tokens <= budget.tokens
+        )
         return tokens_left and ctx.tally.turns < budget.turns
 
     def notices(self, ctx: RunContext) -> list[Notice]:
@@ -83,14 +85,14 @@ class BudgetPolicy:
             return f"all {limit} calls of {tool} that this work had are used; go on without it."
         return None
 
-    def hold(self, ctx: RunContext) -> Hold:
+    def reservation(self, ctx: RunContext) -> Reservation:
         """What the next call may cost: the thread as it was, what came since, and a reply."""
         last = ctx.transcript.last_reply
         known = last.usage.tokens if last else 0
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
         tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
         usd = self.price(ctx.agent.model, tokens)
-        return Hold(model=ctx.agent.model, tokens=tokens, usd=usd)
+        return Reservation(model=ctx.agent.model, tokens=tokens, usd=usd)
 
 
 def _plain(amount: float) -> str:

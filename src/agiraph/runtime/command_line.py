@@ -229,7 +229,7 @@ class _Watch:
 
 
 def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     tx.emit(lease.team_id, "node.output", node_id=lease.node_id, text=text, bytes=size)
     if NODES.get(tx, lease.node_id).stalled_at is not None:
         NODES.update(tx, lease.node_id, stalled_at=None)

@@ -62,7 +62,7 @@ class _Seat(NamedTuple):
 
 
 def _seat(tx: Tx, lease: Lease) -> _Seat:
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id)
     by_teammate = node.creator_id not in (HUMAN, SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)

@@ -83,7 +83,7 @@ class Loop:
             answers=ctx.take_answered(),
             notices=notices,
             hear=hear,
-            hold=self.budget.hold(ctx),
+            reservation=self.budget.reservation(ctx),
             paid_from=ctx.paid_from,
         )
         if heard.halt is not None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from agiraph.domain.deliveries import Delivery, Parcel
+from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
@@ -100,7 +100,7 @@ class Outbox:
             self._under_way -= 1
             self._rested.set()
 
-    async def _send(self, channel: Channel, parcel: Parcel) -> None:
+    async def _send(self, channel: Channel, parcel: OutgoingMessage) -> None:
         delivery = parcel.delivery
         what = f"delivery {delivery.id} by channel {delivery.channel}"
         try:

@@ -131,7 +131,7 @@ def _as_inbox(heard: Sequence[str]) -> bytes:
 
 def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     unseen = messages.unseen(tx, lease.agent_id)
-    page = threads.hold(tx, lease)
+    page = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:
         text = bus.as_heard(tx, message)
@@ -153,7 +153,7 @@ def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
 
 def _speak(tx: Tx, lease: Lease, said: Said, seen: bytes, start: int) -> Turn:
     """Send what was said, and write down how far the outbox was seen: together."""
-    page = threads.hold(tx, lease)
+    page = threads.check_lease(tx, lease)
     for number, (to, text) in enumerate(said[:MOST_AT_ONCE], start=1):
         if number == MOST_AT_ONCE < len(said):
             text += f"\n({len(said) - number} more messages stand in its thread.)"

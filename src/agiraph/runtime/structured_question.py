@@ -107,7 +107,7 @@ async def _think(
             journal.catch_up,
             ctx.lease,
             hear=False,
-            hold=loop.budget.hold(ctx),
+            reservation=loop.budget.reservation(ctx),
             paid_from=ctx.paid_from,
         )
         if heard.halt is not None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agiraph.domain.access import Deed, Pass, PassKind, Scope
+from agiraph.domain.access import AuditEntry, Scope, Token, TokenKind
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import new_id
 from agiraph.store import access
@@ -25,7 +25,7 @@ _EPOCH = "epoch"
 class Issued(NamedTuple):
     """A pass and its secret, which is shown once and kept nowhere."""
 
-    granted: Pass
+    granted: Token
     secret: str
 
 
@@ -34,12 +34,12 @@ def digest(secret: str) -> str:
 
 
 def issue(
-    tx: Tx, *, kind: PassKind, name: str, scope: Scope, life: timedelta | None = None
+    tx: Tx, *, kind: TokenKind, name: str, scope: Scope, life: timedelta | None = None
 ) -> Issued:
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
     secret = secrets.token_urlsafe(32)
-    granted = Pass(
+    granted = Token(
         id=new_id("pass"),
         kind=kind,
         name=name.strip(),
@@ -66,7 +66,7 @@ def redeem(tx: Tx, secret: str) -> Issued:
     return issue(tx, kind="session", name="browser", scope=found.scope, life=SESSION_LIFE)
 
 
-def bearer(tx: Tx, secret: str) -> Pass | None:
+def bearer(tx: Tx, secret: str) -> Token | None:
     """Whose secret this is; nobody's, if it is wrong, too old or taken back."""
     found = access.by_digest(tx, digest(secret))
     if found is None or found.kind == "link" or not _is_good(tx, found):
@@ -74,12 +74,12 @@ def bearer(tx: Tx, secret: str) -> Pass | None:
     return found
 
 
-def _is_good(tx: Tx, granted: Pass) -> bool:
+def _is_good(tx: Tx, granted: Token) -> bool:
     is_old = granted.expires_at is not None and granted.expires_at <= tx.now
     return granted.revoked_at is None and not is_old
 
 
-def revoke(tx: Tx, identity: str) -> Pass:
+def revoke(tx: Tx, identity: str) -> Token:
     if PASSES.find(tx, identity) is None:
         raise NotFound("token", identity, known="`agiraph tokens` lists them.")
     PASSES.update(tx, identity, revoked_at=tx.now)
@@ -88,7 +88,9 @@ def revoke(tx: Tx, identity: str) -> Pass:
 
 def record(tx: Tx, *, who: str, method: str, path: str, status: int) -> None:
     """Write into the audit what somebody changed, or tried to."""
-    deed = Deed(id=new_id("deed"), at=tx.now, who=who, method=method, path=path, status=status)
+    deed = AuditEntry(
+        id=new_id("deed"), at=tx.now, who=who, method=method, path=path, status=status
+    )
     AUDIT.insert(tx, deed)
 
 

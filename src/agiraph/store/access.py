@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from agiraph.domain.access import Deed, Pass
+from agiraph.domain.access import AuditEntry, Token
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
-PASSES = Table("passes", Pass)
-AUDIT = Table("audit", Deed)
+PASSES = Table("passes", Token)
+AUDIT = Table("audit", AuditEntry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,12 @@ class Answered:
 ANSWERED = Table("answered", Answered, key="key")
 
 
-def by_digest(tx: Tx, digest: str) -> Pass | None:
+def by_digest(tx: Tx, digest: str) -> Token | None:
     found = PASSES.select(tx, "digest = :digest", digest=digest)
     return found[0] if found else None
 
 
-def in_force(tx: Tx) -> list[Pass]:
+def in_force(tx: Tx) -> list[Token]:
     """Every pass that opens something now."""
     where = (
         "revoked_at is null and (expires_at is null or expires_at > :now) order by created_at, id"
@@ -46,7 +46,7 @@ def use_up(tx: Tx, identity: str) -> bool:
     return tx.run(sql, id=identity, now=to_micros(tx.now)) == 1
 
 
-def audit(tx: Tx, *, after: str = "", limit: int = 100) -> list[Deed]:
+def audit(tx: Tx, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
     return AUDIT.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
 
 

@@ -80,5 +80,5 @@ def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
 
 
 def lock(tx: Tx, agent_id: AgentId) -> Agent:
-    """Hold the agent's row: who hands it work, mail or an end waits for the other."""
+    """Reservation the agent's row: who hands it work, mail or an end waits for the other."""
     return AGENTS.get(tx, agent_id, lock=True)

@@ -50,7 +50,7 @@ class Page(NamedTuple):
     """The number of its last turn; 0 if there is none."""
 
 
-def hold(tx: Tx, lease: Lease) -> Page:
+def check_lease(tx: Tx, lease: Lease) -> Page:
     """Make sure this lease still rules its thread, and keep others from it until we are done."""
     page = _page(tx, lease.thread_id)
     if page is None or page.epoch != lease.epoch:

@@ -86,7 +86,7 @@ class World:
         assert not self._misfits, self._misfits
 
     def _compare(self, aftermath: Aftermath) -> None:
-        """Hold every event against what clients are told of its type."""
+        """Reservation every event against what clients are told of its type."""
         for event in aftermath.events:
             told = DATA[event.type].model_fields
             try:

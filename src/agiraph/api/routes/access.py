@@ -11,7 +11,7 @@ from agiraph.api.deps import After, Limit, TheApi
 from agiraph.api.gate import COOKIE
 from agiraph.api.problems import documented
 from agiraph.api.views import IssuedToken, LinkView, TokenView
-from agiraph.domain.access import Deed, Pass, Scope
+from agiraph.domain.access import AuditEntry, Scope, Token
 from agiraph.services import access
 from agiraph.store import access as rows
 
@@ -31,7 +31,7 @@ class NewToken(BaseModel):
     days: int | None = Field(default=None, ge=1, le=3650, description="How long it is good for.")
 
 
-def _view(granted: Pass) -> dict[str, object]:
+def _view(granted: Token) -> dict[str, object]:
     return {name: getattr(granted, name) for name in TokenView.model_fields}
 
 
@@ -68,7 +68,7 @@ async def create_link(api: TheApi) -> LinkView:
 
 
 @router.get("/audit", responses=documented())
-async def read_audit(api: TheApi, after: After = "", limit: Limit = 100) -> list[Deed]:
+async def read_audit(api: TheApi, after: After = "", limit: Limit = 100) -> list[AuditEntry]:
     """Who changed what, oldest first."""
     return await api.store.read(rows.audit, after=after, limit=limit)
 

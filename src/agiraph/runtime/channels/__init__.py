@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from agiraph.domain.deliveries import Parcel
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import MessageKind
 
 
@@ -26,6 +26,6 @@ class Channel(Protocol):
         """Where that is, for people to look at; without what must be kept secret."""
         ...
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         """Hand it over, or raise `Undelivered`. It may be handed over again, with the same key."""
         ...

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Literal
 
-from agiraph.domain.deliveries import Parcel
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import call_lines, visible
 from agiraph.runtime.channels import Undelivered
@@ -39,7 +39,7 @@ class Smtp:
         way = f"{self.host}:{self.port} ({self.security})"
         return f"smtp by {way} from {self.sender} to {', '.join(self.recipients)}"
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         try:
             await asyncio.to_thread(self._send, self.written(parcel))
         except (smtplib.SMTPException, OSError) as error:
@@ -61,7 +61,7 @@ class Smtp:
             return smtplib.SMTP_SSL(self.host, self.port, timeout=self.seconds, context=trust)
         return smtplib.SMTP(self.host, self.port, timeout=self.seconds)
 
-    def written(self, parcel: Parcel) -> EmailMessage:
+    def written(self, parcel: OutgoingMessage) -> EmailMessage:
         """The e-mail; whoever gets it twice can tell by its Message-ID that it is the same."""
         message = parcel.message
         mail = EmailMessage()

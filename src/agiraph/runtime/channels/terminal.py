@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agiraph.domain.deliveries import Parcel
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, MessageKind
 
 LONGEST = 200
@@ -22,7 +22,7 @@ class Terminal:
     def shown(self) -> str:
         return "terminal"
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         message = parcel.message
         head = f"[{message.kind}] {parcel.team}, {parcel.sender}"
         said = message.title or message.text

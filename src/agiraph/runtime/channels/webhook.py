@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agiraph.domain.deliveries import Parcel
+from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, MessageKind
 from agiraph.providers.http_connection import Line, LineError, Lines, split
 from agiraph.runtime.channels import Undelivered
@@ -32,7 +32,7 @@ class Webhook:
         signed = " (signed)" if self.secret else ""
         return f"webhook at {split(self.url)[2].decode()}{signed}"
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         host, path, name = split(self.url)
         body = as_json(parcel)
         line: Line | None = None
@@ -50,7 +50,7 @@ class Webhook:
             if line is not None:
                 line.close()
 
-    def _head(self, path: str, host: str, parcel: Parcel, body: bytes) -> bytes:
+    def _head(self, path: str, host: str, parcel: OutgoingMessage, body: bytes) -> bytes:
         headers = {
             "host": host,
             "content-type": "application/json",
@@ -67,7 +67,7 @@ class Webhook:
         return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode()
 
 
-def as_json(parcel: Parcel) -> bytes:
+def as_json(parcel: OutgoingMessage) -> bytes:
     """What is sent: the same bytes every time, so that a repetition is one to the byte."""
     message = parcel.message
     said: dict[str, Any] = {

@@ -57,7 +57,7 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
         return
     held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
-    page = threads.hold(tx, lease)
+    page = threads.check_lease(tx, lease)
     threads.append(
         tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
@@ -68,7 +68,7 @@ def free_held(tx: Tx, lease: Lease) -> None:
     """Give back what was held for a call that certainly cost nothing: nothing is booked for it."""
     if _held(tx, lease) is None:
         return
-    page = threads.hold(tx, lease)
+    page = threads.check_lease(tx, lease)
     said = "The call was refused before the model did anything; it cost nothing."
     threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
 

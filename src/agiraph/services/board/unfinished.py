@@ -24,7 +24,7 @@ def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     the place of those words in the thread. The runner parks the node next; if it dies before that,
     its successor finds the waits and parks the node.
     """
-    page = threads.hold(tx, lease)
+    page = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
     found = _children(tx, lease) | _questions(tx, lease)

@@ -73,7 +73,7 @@ def keep(tx: Tx, lease: Lease, learned: Sequence[Learned]) -> int:
     What comes from words that nobody vouches for is held until a person confirms it. The agent
     has seen all threads at once, so one of them is enough.
     """
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     looked_at = threads.of_reflection(tx, lease.node_id)
     left = [t for t in looked_at if THREADS.get(tx, t.id, lock=True).harvested_at is None]
     if not left:

@@ -63,13 +63,13 @@ def news(tx: Tx, node_id: NodeId) -> News | None:
 
 def pass_over(tx: Tx, lease: Lease, *, reason: str) -> None:
     """End a reflection without a briefing."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     _end(tx, lease, reason=reason)
 
 
 def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
     """End a reflection with a briefing, if it is worth it and says something new; else silently."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
     known = news(tx, lease.node_id)
     title, text = notices.cut(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)

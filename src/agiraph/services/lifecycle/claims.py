@@ -112,7 +112,7 @@ def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
 
 def release(tx: Tx, lease: Lease) -> None:
     """Give the node back to its queue: the runner stops, the work does not."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
     worked = node.worked_seconds + _since_claim(tx, node)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
@@ -123,7 +123,7 @@ def release(tx: Tx, lease: Lease) -> None:
 
 def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     """Let the node wait; unless what it waits for came about while it was still running."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     teams.lock(tx, lease.agent_id)  # whoever speaks now is heard: before the wait, or by ending it
     node = NODES.get(tx, lease.node_id, lock=True)
     open_waits = waits.of_node(tx, node.id)

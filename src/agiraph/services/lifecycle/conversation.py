@@ -80,7 +80,7 @@ def conclude(
     Somebody who is at work anyway hears it at the next yield point instead, or by the end of
     a wait.
     """
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     asked = messages.to_answer(tx, lease.node_id)
     bus.send(

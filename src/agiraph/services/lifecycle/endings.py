@@ -19,7 +19,7 @@ from agiraph.store.tx import Tx
 
 def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     status, text, doubts = _told(outcome)
@@ -89,7 +89,7 @@ def _cancel_children(tx: Tx, node: WorkNode) -> None:
 
 def cancelled(tx: Tx, lease: Lease) -> None:
     """The runner has stopped a node it was asked to cancel."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
     end_cancelled(tx, node)
     tx.wake(lease.agent_id, node.lane)

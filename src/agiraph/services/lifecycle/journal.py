@@ -33,7 +33,7 @@ class Notice:
 
 
 @value
-class Hold:
+class Reservation:
     """What the next model call may cost at most."""
 
     model: str
@@ -88,7 +88,7 @@ def catch_up(
     answers: Sequence[tuple[ToolCall, Done]] = (),
     notices: Sequence[Notice] = (),
     hear: bool = True,
-    hold: Hold | None = None,
+    reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
 ) -> Heard:
     """The yield point: hear what was said meanwhile, and hold money for the next call.
@@ -119,9 +119,9 @@ def catch_up(
             )
             for m in unseen
         ]
-    if hold is not None:
-        held = {"tokens": hold.tokens, "usd": hold.usd}
-        turns.append(pen.write(role="intent", ref=THINKING, text=hold.model, extra=held))
+    if reservation is not None:
+        held = {"tokens": reservation.tokens, "usd": reservation.usd}
+        turns.append(pen.write(role="intent", ref=THINKING, text=reservation.model, extra=held))
     return Heard(turns)
 
 
@@ -205,7 +205,7 @@ def perform(
     tx: Tx, lease: Lease, call: ToolCall, act: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
     """Do what the call asks and record its answer, together or not at all."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 
@@ -214,7 +214,7 @@ def weigh(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
     """Whether a call may be made: recorded if the answer is no, or not known yet."""
-    threads.hold(tx, lease)
+    threads.check_lease(tx, lease)
     answer = ask(tx)
     if isinstance(answer, Pending) or answer.failed:
         return answer, record(tx, lease, call, answer)
@@ -289,7 +289,7 @@ class _Pen:
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
         self._lease = lease
-        self._page = threads.hold(tx, lease)
+        self._page = threads.check_lease(tx, lease)
 
     def write(self, **turn: Any) -> Turn:
         node_id = self._lease.node_id

@@ -6,7 +6,7 @@ What became of the work is written down before and stays whatever a channel does
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from agiraph.domain.deliveries import Delivery, Parcel
+from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, new_id
 from agiraph.domain.messages import INBOX, Message, MessageKind
@@ -71,14 +71,14 @@ def _first_due(tx: Tx, message: Message) -> datetime:
     return quiet_hours.until(TEAMS.get(tx, message.team_id), tx.now) or tx.now
 
 
-def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[Parcel]:
+def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:
     """What is due for a channel, to be sent by this owner and nobody else."""
-    taken: list[Parcel] = []
+    taken: list[OutgoingMessage] = []
     for delivery in deliveries.due(tx, channel, limit=limit):
         if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIMED):
             continue
         message = MESSAGES.get(tx, delivery.message_id)
-        parcel = Parcel(
+        parcel = OutgoingMessage(
             delivery=DELIVERIES.get(tx, delivery.id),
             message=message,
             team=TEAMS.get(tx, message.team_id).name,
