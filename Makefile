@@ -3,6 +3,8 @@
 PY ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.set-up
+# Where the machine has no Node, `node` installs one here.
+export PATH := $(PATH):$(CURDIR)/.venv/bin
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
 WORKERS ?= 3
 # How long `make faults` may take; what is random goes on for as long as there is time.
@@ -10,7 +12,7 @@ MINUTES ?= 50
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: web web-types web-test web-check screenshots chromium postgres help setup up run test check faults bench bench-web lock clean
+.PHONY: web web-types web-test web-check screenshots chromium node postgres help setup up run test quick check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,14 +34,22 @@ up: setup ## Start everything: API, web UI and background work; prints a link to
 run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
 	@$(BIN)/agiraph run "$(GOAL)"
 
-test: setup check postgres chromium ## All tests, on SQLite and PostgreSQL, with the crash sweep
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
+	@sh tests/timed check 90 $(MAKE) --no-print-directory check
+	@sh tests/timed web 60 $(MAKE) --no-print-directory web-test
+	@sh tests/timed tests 420 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
+	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --quick
 
 postgres:
 	@sh tests/install-postgres
 
 chromium:
 	@sh tests/install-chromium
+
+node: setup
+	@sh tests/install-node
 
 check: setup ## Format, lint, types, import layers
 	@$(BIN)/ruff format --check --quiet src tests bench
@@ -65,7 +75,8 @@ web: web/node_modules/.package-lock.json web-types ## Build the web UI into src/
 	@cd web && node_modules/.bin/tsc --noEmit && node_modules/.bin/vite build --logLevel warn
 	@$(BIN)/python web/stamp.py
 
-web-test: web/node_modules/.package-lock.json ## The web UI's own tests
+web-test: node web/node_modules/.package-lock.json ## The web UI's types and unit tests
+	@cd web && node_modules/.bin/tsc --noEmit
 	@cd web && node_modules/.bin/vitest run
 
 web-check: web/node_modules/.package-lock.json ## The web UI's types and built files are what the sources give

@@ -18,6 +18,7 @@ from agiraph.runtime.clustered import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
 from tests import box as boxes
+from tests import parts
 from tests.box import Box
 
 SWEEP = "sweep"
@@ -33,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes minutes to hours")
     minutes = "how long the long tests may take together (%(default)s)"
     parser.addoption("--minutes", type=float, default=boxes.MINUTES, help=minutes)
+    quick = "only the tests that need no PostgreSQL, browser, kill or whole scenario"
+    parser.addoption("--quick", action="store_true", help=quick)
     seed = "what decides on random kills and inputs; without it every run has another"
     parser.addoption("--seed", type=int, default=None, help=seed)
 
@@ -45,10 +48,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--long"):
         items.sort(key=boxes.turn)
         return
-    config.hook.pytest_deselected(items=long)
-    # Whoever is left with a sweep at the end lets the other processes wait.
+    left_out = long
+    if config.getoption("--quick"):
+        left_out = {item for item in items if item in long or not parts.is_quick(item)}
+    config.hook.pytest_deselected(items=list(left_out))
+    # A process that begins a sweep last keeps the others waiting at the end.
     items[:] = sorted(
-        (item for item in items if item not in long),
+        (item for item in items if item not in left_out),
         key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
     )
 
@@ -105,17 +111,22 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say what each crash test and each long test did, in what time, and what it found."""
-    parts: dict[str, list[Any]] = {}
+    """Say what each crash test and each long test did, in what time; then the time of each part."""
+    _write_crashes(terminalreporter)
+    parts.write_times(terminalreporter)
+
+
+def _write_crashes(terminalreporter: Any) -> None:
+    by_test: dict[str, list[Any]] = {}
     for report in (r for found in terminalreporter.stats.values() for r in found):
         if getattr(report, "when", "") != "call" or not hasattr(report, "user_properties"):
             continue
         if "long" in report.keywords or any(name == SWEEP for name, _ in report.user_properties):
-            parts.setdefault(report.nodeid.partition("[")[0], []).append(report)
-    if not parts:
+            by_test.setdefault(report.nodeid.partition("[")[0], []).append(report)
+    if not by_test:
         return
     terminalreporter.section("crashes and long runs")
-    for part, reports in parts.items():
+    for part, reports in by_test.items():
         seconds = sum(report.duration for report in reports)
         failed = sum(report.failed for report in reports)
         told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} with violations  {part}"

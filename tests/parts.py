@@ -1,0 +1,76 @@
+"""Parts: how long each part of the test suite took, against its budget; and the quick tier.
+
+A part is a folder of tests. Its time is the sum over its tests, in whichever process they ran, so
+three processes share it. The budgets are for two cores: together they stay within `make test`'s
+nine minutes.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUDGETS_S = {
+    "api": 130,
+    "cli": 170,
+    "client": 20,
+    "conformance": 40,
+    "domain": 10,
+    "faults": 130,
+    "home": 60,
+    "policies": 50,
+    "providers": 60,
+    "runtime": 260,
+    "scenarios": 120,
+    "services": 200,
+    "store": 60,
+    "testing": 20,
+    "tools": 60,
+    "web": 30,
+    "web_ui": 260,
+    "other": 40,
+}
+"""Seconds that the tests of a folder may take together, on two cores with three processes."""
+
+NOT_QUICK = frozenset({"faults", "web_ui", "scenarios"})
+"""Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
+
+
+def part_of(path: Path) -> str:
+    """Return the name of the part that a test file belongs to."""
+    folder = path.parent.name
+    return folder if folder in BUDGETS_S else "other"
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Return whether `make quick` runs this test.
+
+    It leaves out the parts above, every test on PostgreSQL and every test marked `slow`.
+    """
+    if part_of(item.path) in NOT_QUICK or item.get_closest_marker("slow"):
+        return False
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    chosen = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
+    return chosen != "postgres" and "postgres" not in fixtures
+
+
+def write_times(terminalreporter: Any) -> None:
+    """Write one line per part: tests, seconds, budget; name the parts that took longer."""
+    seconds: dict[str, float] = defaultdict(float)
+    tests: dict[str, int] = defaultdict(int)
+    for report in (r for found in terminalreporter.stats.values() for r in found):
+        if not hasattr(report, "duration"):
+            continue
+        part = part_of(Path(report.nodeid.partition("::")[0]))
+        seconds[part] += report.duration
+        tests[part] += report.when == "call"
+    if len(seconds) < 2:
+        return
+    terminalreporter.section("time of each part, summed over its tests")
+    for part, spent in sorted(seconds.items(), key=lambda one: -one[1]):
+        over = "  OVER BUDGET" if spent > BUDGETS_S[part] else ""
+        line = f"{spent:7.0f} s of {BUDGETS_S[part]:4} s  {tests[part]:5} tests  {part}{over}"
+        terminalreporter.write_line(line)
+    total, budget = sum(seconds.values()), sum(BUDGETS_S.values())
+    terminalreporter.write_line(f"{total:7.0f} s of {budget:4} s  {sum(tests.values()):5} tests")
