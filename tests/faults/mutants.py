@@ -15,7 +15,7 @@ from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import claims, conversation, journal
+from agiraph.services.lifecycle import answers, conversation, journal, timers
 from agiraph.services.mail import bus
 from agiraph.services.triggers import due, firing
 from agiraph.store import messages, spend, threads, waits
@@ -131,7 +131,7 @@ def split_answer() -> None:
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not journal.answer_question:
+        if verb is not answers.answer_question:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
@@ -269,7 +269,7 @@ def split_firing() -> None:
             due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not claims.ring:
+        if verb is not timers.fire_due:
             return await write(self, verb, *args, **kwargs)
         return await write(self, fire, await write(self, take))
 

@@ -19,7 +19,7 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import journal, teams
+from agiraph.services.lifecycle import answers, teams
 from agiraph.services.lifecycle.teams import Founded
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, spend, threads
@@ -129,7 +129,7 @@ class Chaos:
             for question in await self.store.read(messages.open_questions, founded.team.id)
         ]
         for question in asked:
-            await self.store.write(journal.answer_question, question.id, "Try again.")
+            await self.store.write(answers.answer_question, question.id, "Try again.")
         return bool(asked)
 
     async def end(self) -> None:

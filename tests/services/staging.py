@@ -6,8 +6,8 @@ from typing import Any
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.claims import ring
 from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.team import created, gathered
@@ -61,5 +61,5 @@ async def last_answer(world: World, founded: Founded) -> str:
 async def pass_time(world: World, seconds: float) -> None:
     """Let time pass, and everything that is due by then happen."""
     world.clock.advance(seconds=seconds)
-    await world.store.write(ring)
+    await world.store.write(fire_due)
     await world.settle()

@@ -97,7 +97,7 @@ def judge(tx: Tx, stage_id: StageId) -> None:
         _end(tx, stage, "broken")
 
 
-def ring(tx: Tx, stage_id: StageId) -> None:
+def check_deadline(tx: Tx, stage_id: StageId) -> None:
     """The stage's time may be over; the time a person was asked does not count."""
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:

@@ -4,14 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import Lease
-from agiraph.domain.ids import StageId, TeamId, TriggerId, new_id
+from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services.board import budgets, leases, notices, planning, stage_clocks, stages, waiting
+from agiraph.services.board import budgets, leases, notices, planning, stage_clocks, waiting
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
-from agiraph.services.triggers import due, firing
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -175,16 +174,3 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))
-
-
-def ring(tx: Tx, *timers: str) -> int:
-    """Settle every wait whose time has come, or only these; how many timers rang."""
-    rung = [timer for timer in timers or waits.due(tx) if waits.ring(tx, timer)]
-    for timer in rung:
-        if timer.startswith(stage_clocks.TIMER):
-            stages.ring(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
-        elif timer.startswith(firing.TIMER):
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
-        else:
-            waiting.run_out(tx, timer)
-    return len(rung)

@@ -7,18 +7,16 @@ from typing import Any
 
 from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
 from agiraph.domain.events import PREVIEW
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
-from agiraph.domain.messages import Decision, Message
+from agiraph.domain.ids import new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.value import value
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services.board import budgets, leases, stage_clocks, taint, waiting
+from agiraph.services.board import budgets, leases, taint
 from agiraph.services.board.budgets import Envelope
 from agiraph.services.lifecycle import conversation, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, TEAMS, members
 from agiraph.store.tx import Tx
 
 NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
@@ -221,65 +219,11 @@ def weigh(
     return answer, []
 
 
-def answer_question(
-    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
-) -> None:
-    """A person's word, to the call that waits for it and to no other."""
-    question = bus.close(tx, question_id, text, decision=decision)
-    note = f" They say: {text}" if text else ""
-    if question.kind == "question":
-        heard = waiting.settle(tx, f"answer:{question_id}", text)
-        late = f"(answering {question.text!r}) {text}"
-    elif decision == "approve":
-        heard = waiting.settle(tx, f"approval:{question_id}", None) or _is_over(tx, question)
-        allowed = "Make the same call again if you still want it: it is allowed now."
-        late = f"(about {question.text!r}) Approved.{note} {allowed}"
-    else:
-        refused = f"The human refused this call.{note}"
-        heard = waiting.settle(tx, f"approval:{question_id}", refused, failed=True)
-        heard = heard or _is_over(tx, question)
-        late = f"(about {question.text!r}) {refused}"
-    if not heard:
-        # Whoever asked has moved on; a late answer still counts, as a message.
-        bus.send(
-            tx,
-            team_id=question.team_id,
-            sender=HUMAN,
-            recipient=_still_here(tx, AgentId(question.sender)),
-            text=late,
-            in_reply_to=question_id,
-        )
-    if question.node_id is not None:
-        stage_clocks.hold_above(tx, question.node_id)
-
-
-def _is_over(tx: Tx, question: Message) -> bool:
-    """Whether the node that asked has ended, so that no call of it is left to approve."""
-    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
-
-
-def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
-    """This agent; or the coordinator, if it has left the team since."""
-    agent = AGENTS.get(tx, agent_id)
-    return agent.id if agent.retired_at is None else members(tx, agent.team_id)[0].id
-
-
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
-    """End the node. Only the goal's own node ends a finite team with it."""
+    """End the node, and with it a finite team whose goal that node was."""
     if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
         return conversation.conclude(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
-    node = endings.conclude(tx, lease, outcome)
-    team = TEAMS.get(tx, lease.team_id)
-    if team.mode != "finite" or team.status != "active" or node.lane != "work":
-        return None
-    if node.parent_id is not None:
-        return None
-    if not node.is_goal:
-        teams.close_again(tx, team.id)
-    elif isinstance(outcome, Finished):
-        teams.complete(tx, team.id, unless=node.id)
-    elif not nodes.any_open_beside(tx, node):
-        teams.stop(tx, team.id)
+    teams.close_after(tx, endings.conclude(tx, lease, outcome))
     return None
 
 

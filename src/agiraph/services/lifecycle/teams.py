@@ -145,6 +145,25 @@ def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 
 
+def close_after(tx: Tx, node: WorkNode) -> None:
+    """Complete or stop a finite team if the node that has just ended was the last it needed.
+
+    Only a root node in the work lane decides: the node of the goal completes the team when it
+    succeeds, and stops it when it fails and no other work is open.
+    """
+    team = teams.TEAMS.get(tx, node.team_id)
+    if team.mode != "finite" or team.status != "active" or node.lane != "work":
+        return
+    if node.parent_id is not None:
+        return
+    if not node.is_goal:
+        close_again(tx, team.id)
+    elif node.status is NodeStatus.COMPLETED:
+        complete(tx, team.id, unless=node.id)
+    elif not nodes.any_open_beside(tx, node):
+        stop(tx, team.id)
+
+
 def close_again(tx: Tx, team_id: TeamId) -> None:
     """Complete a team that had reached its goal and was opened again for some other work.
 

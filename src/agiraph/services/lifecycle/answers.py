@@ -1,0 +1,52 @@
+"""Answers: a person answers a question or decides on a request for approval."""
+
+from agiraph.domain.ids import HUMAN, AgentId, MessageId
+from agiraph.domain.messages import Decision, Message
+from agiraph.services.board import stage_clocks, waiting
+from agiraph.services.mail import bus
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS, members
+from agiraph.store.tx import Tx
+
+
+def answer_question(
+    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
+) -> None:
+    """A person's word, to the call that waits for it and to no other."""
+    question = bus.close(tx, question_id, text, decision=decision)
+    note = f" They say: {text}" if text else ""
+    if question.kind == "question":
+        heard = waiting.settle(tx, f"answer:{question_id}", text)
+        late = f"(answering {question.text!r}) {text}"
+    elif decision == "approve":
+        heard = waiting.settle(tx, f"approval:{question_id}", None) or _is_over(tx, question)
+        allowed = "Make the same call again if you still want it: it is allowed now."
+        late = f"(about {question.text!r}) Approved.{note} {allowed}"
+    else:
+        refused = f"The human refused this call.{note}"
+        heard = waiting.settle(tx, f"approval:{question_id}", refused, failed=True)
+        heard = heard or _is_over(tx, question)
+        late = f"(about {question.text!r}) {refused}"
+    if not heard:
+        # Whoever asked has moved on; a late answer still counts, as a message.
+        bus.send(
+            tx,
+            team_id=question.team_id,
+            sender=HUMAN,
+            recipient=_still_here(tx, AgentId(question.sender)),
+            text=late,
+            in_reply_to=question_id,
+        )
+    if question.node_id is not None:
+        stage_clocks.hold_above(tx, question.node_id)
+
+
+def _is_over(tx: Tx, question: Message) -> bool:
+    """Whether the node that asked has ended, so that no call of it is left to approve."""
+    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
+
+
+def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
+    """This agent; or the coordinator, if it has left the team since."""
+    agent = AGENTS.get(tx, agent_id)
+    return agent.id if agent.retired_at is None else members(tx, agent.team_id)[0].id
