@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
+from agiraph.domain.waits import WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
@@ -138,8 +139,8 @@ def split_answer() -> None:
             self, bus.close, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
-            return await write(self, waiting.settle, f"answer:{question_id}", args[1])
-        return await write(self, waiting.settle, f"approval:{question_id}", None)
+            return await write(self, waiting.settle, WaitingOn("answer", question_id), args[1])
+        return await write(self, waiting.settle, WaitingOn("approval", question_id), None)
 
     SqliteStore.write = split  # type: ignore[method-assign]
 

@@ -342,7 +342,7 @@ async def _program(scene: Scene, tmp_path: Path, *orders: str) -> None:
 def _coordinator(tx: Any, team_id: str) -> Any:
     from agiraph.store import teams
 
-    return teams.members(tx, team_id)[0]  # pyright: ignore[reportArgumentType]
+    return teams.coordinator(tx, team_id)  # pyright: ignore[reportArgumentType]
 
 
 async def _again(scene: Scene, team: Founded, task: str) -> WorkNode:

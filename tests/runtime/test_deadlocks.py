@@ -13,6 +13,7 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Pending
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
@@ -268,7 +269,7 @@ async def test_a_cancel_that_comes_as_the_work_parks_is_not_lost(world_with: Wor
     def be_cancelled(tx: Tx, ctx: RunContext) -> Answer:
         """Cancelled by another process, whose word comes late."""
         NODES.update(tx, ctx.node.id, cancel_requested=True)
-        return Pending("node:none", "what never comes")
+        return Pending(WaitingOn("node", "none"), "what never comes")
 
     async with world_with(be_cancelled) as world:
         world.script("ada", says(call("be_cancelled")))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agiraph.domain.taint import MARK
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 
 
@@ -29,8 +30,7 @@ class Done:
 class Pending:
     """The call stays open until somebody settles what it waits for."""
 
-    waiting_on: str
-    """`answer:…`, `approval:…`, `node:…`, `stage:…` or `time:…`"""
+    waiting_on: WaitingOn
     reason: str = ""
     seconds: float | None = None
     """How long it waits at most; None: as long as it takes."""
@@ -56,7 +56,7 @@ class Finished:
 class Parked:
     """The node waits and costs nothing."""
 
-    waiting_on: tuple[str, ...]
+    waiting_on: tuple[WaitingOn, ...]
     reason: str = ""
 
 

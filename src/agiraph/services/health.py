@@ -134,7 +134,7 @@ def _go_on(tx: Tx) -> list[str]:
 def _set_timers(tx: Tx) -> list[str]:
     done: list[str] = []
     for wait in health.sleeping_without_a_timer(tx):
-        waits.set_timer(tx, wait.waiting_on.removeprefix("time:"), tx.now)
+        waits.set_timer(tx, wait.waiting_on.id, tx.now)
         done.append(f"{wait.node_id} wakes now.")
     for trigger in health.unarmed(tx):
         firing.arm(tx, trigger, trigger.due_at)

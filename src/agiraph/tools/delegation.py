@@ -10,6 +10,7 @@ from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import budgets, leases, notices, planning, taint, waiting
 from agiraph.services.members import hiring, roster
@@ -77,7 +78,7 @@ def assign_task(
             f"{worker.name} works on it in the background as {node.id}. "
             f'Fetch the result with task_output("{node.id}").'
         )
-    return Pending(f"node:{node.id}", f"{worker.name}: {description} ({node.id})")
+    return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
 
 
 def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
@@ -160,7 +161,7 @@ def task_output(
         planning.hand_out(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     late = f"The time is over. {state} It goes on; ask again later."
-    return Pending(f"node:{node.id}", f"the result of {node.id}", seconds, late)
+    return Pending(WaitingOn("node", node.id), f"the result of {node.id}", seconds, late)
 
 
 def _state(node: WorkNode, worker: str) -> str:

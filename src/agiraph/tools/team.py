@@ -10,6 +10,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.services.board import budgets, notices, planning, stages, taint
 from agiraph.services.lifecycle import endings
@@ -263,9 +264,7 @@ def cancel_work_node(
 @tool(effect="transaction")
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
-    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
-    found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=worker.strip())
-    agent = found[0] if found else teams.by_name(tx, ctx.team.id, worker)
+    agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
     return Done(f"{roster.promote(tx, agent).name} stays on the team.")
 
 
@@ -311,7 +310,7 @@ def start_stage(
     )
     if stage.status != "running":
         return _told(tx, stage)
-    return Pending(f"stage:{stage.id}", f"stage {name!r}")
+    return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
 
 
 @tool(
@@ -337,4 +336,6 @@ def reconvene(
 
 
 def _told(tx: Tx, stage: Stage) -> Done:
-    return Done(stages.summary(tx, stage), tainted_by=taint.of_wait(tx, f"stage:{stage.id}"))
+    return Done(
+        stages.summary(tx, stage), tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id))
+    )

@@ -189,7 +189,7 @@ def _may_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
 
 def _newcomer(tx: Tx, node: WorkNode) -> Agent:
     creator = AGENTS.find(tx, node.creator_id)
-    model = (creator or teams.members(tx, node.team_id)[0]).model
+    model = (creator or teams.coordinator(tx, node.team_id)).model
     name = roster.free_name(tx, node.team_id, "worker")
     return roster.hire(tx, node.team_id, name=name, role="worker", model=model)
 

@@ -8,6 +8,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import notices, planning, stage_clocks, waiting
 from agiraph.store import messages, nodes, stages, waits
@@ -126,7 +127,7 @@ def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
 def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
     tx.emit(stage.team_id, "stage.ended", stage_id=stage.id, name=stage.name, status=status)
-    waiting.settle(tx, f"stage:{stage.id}", summary(tx, STAGES.get(tx, stage.id)))
+    waiting.settle(tx, WaitingOn("stage", stage.id), summary(tx, STAGES.get(tx, stage.id)))
 
 
 _SAYING = {

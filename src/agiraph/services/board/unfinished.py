@@ -2,6 +2,7 @@
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.ids import HUMAN
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import notices, planning
 from agiraph.store import dependencies, messages, nodes, threads, waits
@@ -39,12 +40,12 @@ def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     return [turn]
 
 
-def _children(tx: Tx, lease: Lease) -> dict[str, str]:
+def _children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     """What to wait for of the work that was given away, with what each is called.
 
     A child in a stage that still runs is waited for with that stage, which also has a time limit.
     """
-    found: dict[str, str] = {}
+    found: dict[WaitingOn, str] = {}
     for child in nodes.children(tx, lease.node_id):
         if child.status.is_final:
             continue
@@ -53,9 +54,9 @@ def _children(tx: Tx, lease: Lease) -> dict[str, str]:
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
         if stage is not None and stage.status == "running" and stage.node_id == lease.node_id:
-            found[f"stage:{stage.id}"] = f"stage {stage.name!r}"
+            found[WaitingOn("stage", stage.id)] = f"stage {stage.name!r}"
         else:
-            found[f"node:{child.id}"] = f"{notices.title_of(child)} ({child.id})"
+            found[WaitingOn("node", child.id)] = f"{notices.title_of(child)} ({child.id})"
     return found
 
 
@@ -73,9 +74,9 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
     )
 
 
-def _questions(tx: Tx, lease: Lease) -> dict[str, str]:
+def _questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     return {
-        f"answer:{asked.id}": f"your question {notices.cut(asked.text, notices.TITLE)!r}"
+        WaitingOn("answer", asked.id): f"your question {notices.cut(asked.text, notices.TITLE)!r}"
         for asked in messages.of_node(tx, lease.node_id)
         if (asked.kind, asked.recipient, asked.sender) == ("question", HUMAN, lease.agent_id)
         and asked.answered_at is None

@@ -7,6 +7,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import approvals, stage_clocks, taint
 from agiraph.store import dependencies, messages, nodes, threads, waits
@@ -15,7 +16,6 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
-_FOR_PERSON = ("answer:", "approval:")
 _NO_CALL = ("", IN_WORDS)
 """Call ids of waits that no call opened: the whole node parked, or it replied in words."""
 _QUOTED = 2000
@@ -37,7 +37,7 @@ _NOT_APPROVED = (
 )
 
 
-def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -> int:
+def settle(tx: Tx, waiting_on: WaitingOn, text: str | None, *, failed: bool = False) -> int:
     """Bring what waited for this back into its queue, with the answer in its thread.
 
     Without a text the call stays open and is made when the node runs again.
@@ -52,7 +52,7 @@ def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -
 
 def run_out(tx: Tx, timer: str) -> int:
     """A time has come. A call that had only so long is answered with what was agreed for then."""
-    settled = waits.take(tx, f"time:{timer}")
+    settled = waits.take(tx, WaitingOn("time", timer))
     for wait in settled:
         _answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
         _go_on(tx, wait)
@@ -113,8 +113,8 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
         answered.add(wait.call_id)
         if wait.call_id in _NO_CALL:
             waits.drop_call(tx, wait)
-        elif wait.waiting_on.startswith("approval:"):
-            approvals.unbind(tx, MessageId(wait.waiting_on.removeprefix("approval:")))
+        elif wait.waiting_on.kind == "approval":
+            approvals.unbind(tx, MessageId(wait.waiting_on.id))
             _answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
         elif _is_for_person(wait):
             _answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
@@ -134,11 +134,11 @@ def _is_program(tx: Tx, agent_id: AgentId) -> bool:
 
 
 def _is_for_person(wait: Wait) -> bool:
-    return wait.waiting_on.startswith(_FOR_PERSON)
+    return wait.waiting_on.is_for_person
 
 
 def _is_time(wait: Wait) -> bool:
-    return wait.waiting_on.startswith("time:")
+    return wait.waiting_on.kind == "time"
 
 
 def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
@@ -163,19 +163,19 @@ def _answer(
     if not wait.call_id and (calls or page.head == 0):
         # Nothing may stand between a call and its answer, nor before what the agent is to do: it
         # is heard at the yield point instead.
-        return messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
+        return messages.unhear_answer(tx, wait.waiting_on.id)
     for call in calls:
         if call.id == wait.call_id:
             _tell(tx, wait, call, text, failed=failed)
     is_call = wait.call_id not in _NO_CALL
-    if wait.call_id == IN_WORDS and wait.waiting_on.startswith("answer:"):
+    if wait.call_id == IN_WORDS and wait.waiting_on.kind == "answer":
         text = f"[Message from human] (answering {wait.reason}) {text}"  # no call says what to
     threads.append(
         tx,
         page,
         node_id=wait.node_id,
         role="tool" if is_call else "user",
-        ref=wait.call_id if is_call else wait.waiting_on,
+        ref=wait.call_id if is_call else str(wait.waiting_on),
         text=text,
         extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
     )

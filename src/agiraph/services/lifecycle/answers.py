@@ -2,10 +2,11 @@
 
 from agiraph.domain.ids import HUMAN, AgentId, MessageId
 from agiraph.domain.messages import Decision, Message
+from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import stage_clocks, waiting
 from agiraph.services.mail import bus
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, members
+from agiraph.store.teams import AGENTS, coordinator
 from agiraph.store.tx import Tx
 
 
@@ -16,15 +17,17 @@ def answer_question(
     question = bus.close(tx, question_id, text, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
-        heard = waiting.settle(tx, f"answer:{question_id}", text)
+        heard = waiting.settle(tx, WaitingOn("answer", question_id), text)
         late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
-        heard = waiting.settle(tx, f"approval:{question_id}", None) or _is_over(tx, question)
+        heard = waiting.settle(tx, WaitingOn("approval", question_id), None) or _is_over(
+            tx, question
+        )
         allowed = "Make the same call again if you still want it: it is allowed now."
         late = f"(about {question.text!r}) Approved.{note} {allowed}"
     else:
         refused = f"The human refused this call.{note}"
-        heard = waiting.settle(tx, f"approval:{question_id}", refused, failed=True)
+        heard = waiting.settle(tx, WaitingOn("approval", question_id), refused, failed=True)
         heard = heard or _is_over(tx, question)
         late = f"(about {question.text!r}) {refused}"
     if not heard:
@@ -49,4 +52,4 @@ def _is_over(tx: Tx, question: Message) -> bool:
 def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
     """This agent; or the coordinator, if it has left the team since."""
     agent = AGENTS.get(tx, agent_id)
-    return agent.id if agent.retired_at is None else members(tx, agent.team_id)[0].id
+    return agent.id if agent.retired_at is None else coordinator(tx, agent.team_id).id

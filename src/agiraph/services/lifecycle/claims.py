@@ -7,6 +7,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import budgets, leases, notices, planning, stage_clocks, waiting
 from agiraph.services.lifecycle import endings
@@ -104,7 +105,7 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
 def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
     """Park the whole node on a question; the answer goes into the thread, and the work goes on."""
     question = bus.ask(tx, lease, text=text, refusable=False)
-    on = f"answer:{question.id}"
+    on = WaitingOn("answer", question.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))
 
@@ -128,7 +129,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     open_waits = waits.of_node(tx, node.id)
     if node.cancel_requested or not open_waits:
         return release(tx, lease)
-    on = outcome.waiting_on or [wait.waiting_on for wait in open_waits]
+    on = [str(each) for each in outcome.waiting_on or [w.waiting_on for w in open_waits]]
     reason = outcome.reason or "waiting for " + ", ".join(on)
     if not outcome.waiting_on:  # no call said for what
         reason = notices.listed([wait.reason for wait in open_waits])
@@ -137,7 +138,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=list(on), reason=reason)
+    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=on, reason=reason)
     stage_clocks.hold_above(tx, node.id)
     if said := _said_meanwhile(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
@@ -170,7 +171,7 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     if left is not None:
         seconds = min(seconds, max(left, 0.0))
     timer = new_id("timer")
-    on = f"time:{timer}"
+    on = WaitingOn("time", timer)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))

@@ -2,10 +2,11 @@
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import leases, notices, planning, stage_clocks, stages, waiting
 from agiraph.services.lifecycle import idle, research
@@ -147,7 +148,7 @@ def _spread(tx: Tx, node: WorkNode, text: str) -> None:
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
     notice = notices.completion(node, worker=worker, text=text)
-    waiting.settle(tx, f"node:{node.id}", notice, failed=not done)
+    waiting.settle(tx, WaitingOn("node", node.id), notice, failed=not done)
     if node.stage_id is not None:
         stages.judge(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
@@ -160,9 +161,9 @@ def _spread(tx: Tx, node: WorkNode, text: str) -> None:
 
 def _is_waiting(tx: Tx, node: WorkNode) -> bool:
     """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
-    open_waits = waits.on(tx, f"node:{node.id}")
+    open_waits = waits.on(tx, WaitingOn("node", node.id))
     if node.stage_id is not None:
-        open_waits += waits.on(tx, f"stage:{node.stage_id}")
+        open_waits += waits.on(tx, WaitingOn("stage", node.stage_id))
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
@@ -195,8 +196,16 @@ def _hearer(tx: Tx, node: WorkNode) -> str:
     creator = AGENTS.find(tx, node.creator_id)
     if creator is not None and creator.retired_at is None:
         return creator.id
-    members = teams.members(tx, node.team_id)
-    return members[0].id if members else HUMAN
+    return _coordinator_or_human(tx, node.team_id)
+
+
+def _coordinator_or_human(tx: Tx, team_id: TeamId) -> str:
+    """Return the coordinator's id. An end is never refused, so a team without members reports to
+    the person instead."""
+    try:
+        return teams.coordinator(tx, team_id).id
+    except NotFound:
+        return HUMAN
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
@@ -226,13 +235,12 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
-    members = teams.members(tx, node.team_id)
     bus.send(
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
-        recipient=members[0].id if members else HUMAN,
-        kind="nudge" if members else "report",  # work again, for a coordinator with none left
+        recipient=_coordinator_or_human(tx, node.team_id),
+        kind="nudge",  # becomes new work for a coordinator that has none left
         title=notices.title_of(node),
         text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
         "somebody with assign_worker all the same, or go on without it.",

@@ -10,6 +10,7 @@ from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.value import value
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, leases, taint
 from agiraph.services.board.budgets import Envelope
@@ -189,7 +190,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
             timer = new_id("timer")
-            late = f"time:{timer}"
+            late = WaitingOn("time", timer)
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
             waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
         return []

@@ -83,7 +83,7 @@ def _hearer(tx: Tx, node: WorkNode) -> str:
     """Whoever gave the work, else the coordinator, if at work to hear it; else the person."""
     if node.creator_id in (HUMAN, SYSTEM):
         return HUMAN
-    coordinator = teams.members(tx, node.team_id)[0].id
+    coordinator = teams.coordinator(tx, node.team_id).id
     asked = (AgentId(node.creator_id), coordinator)
     hear = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
     return next(hear, HUMAN)

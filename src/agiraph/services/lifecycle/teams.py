@@ -128,7 +128,7 @@ def aim(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> 
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
     tx.emit(team_id, "team.resumed", goal=goal.strip())
     definitions.revive(tx, team_id)
-    get_to_work(tx, teams.TEAMS.get(tx, team_id), teams.members(tx, team_id)[0], budget)
+    get_to_work(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
     return teams.TEAMS.get(tx, team_id)
 
 

@@ -176,7 +176,7 @@ def _doing(tx: Tx, agent: Agent, current: list[WorkNode]) -> Doing:
             return "working"
         case NodeStatus.WAITING:
             asked = [w.waiting_on for n in current for w in waits.of_node(tx, n.id)]
-            person = any(on.startswith(("answer:", "approval:")) for on in asked)
+            person = any(on.is_for_person for on in asked)
             return "waiting_for_you" if person else "waiting"
         case _:
             return "queued"
