@@ -140,7 +140,8 @@ class Journal:
                     ref=turn.ref,
                     calls=turn.calls,
                     attachments=turn.attachments,
-                    extra=turn.extra,
+                    provider_data=turn.provider_data,
+                    failed=turn.failed,
                     model=turn.model,
                     usage=turn.usage,
                 )

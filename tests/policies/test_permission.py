@@ -33,7 +33,7 @@ async def ask(world: World, command: str, *more: str) -> Founded:
 async def told(world: World, founded: Founded) -> list[Told]:
     assert founded.node is not None
     answers = [t for t in await world.turns(founded.node.id) if t.role == "tool"]
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in answers]
+    return [Told(t.text, t.failed) for t in answers]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

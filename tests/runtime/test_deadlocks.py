@@ -133,7 +133,7 @@ async def test_who_waits_for_what_does_not_succeed_is_told(world: World, how: st
     answer = [t for t in await world.turns(goal.id) if t.role == "tool"][1]
     ended = "cancelled (cancelled)" if how == "cancelled" else "failed (calls_spent)"
     assert f"Status: {ended}" in answer.text
-    assert (answer.extra, goal.result) == ({"failed": True}, "it was not done")
+    assert (answer.failed, goal.result) == (True, "it was not done")
 
 
 def _empty_purse(tx: Tx, node_id: NodeId) -> None:

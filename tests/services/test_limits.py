@@ -119,7 +119,7 @@ class Delegating:
 
     def _react(self, request: Request) -> Says:
         answers = [t for t in request.transcript.spoken() if t.role == "tool"]
-        failed = [t.text for t in answers if t.extra.get("failed")]
+        failed = [t.text for t in answers if t.failed]
         new = [text.partition(".")[0] for text in failed[-1:]]
         self.refusals.update(text for text in new if not text.startswith("[Task]"))
         ending = next(t.name for t in request.tools if t.name in ("finish", "publish"))

@@ -122,7 +122,7 @@ async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Si
     await world.settle()
     [node] = await world.board(team.team.id)
     answers = [t for t in await world.turns(node.id) if t.role == "tool"]
-    refused = [t.text for t in answers if t.extra.get("failed")]
+    refused = [t.text for t in answers if t.failed]
     assert len(bakery.requests) == 1
     assert [text.partition(" All")[0] for text in refused] == [
         "Not allowed: Budget exhausted — synthesise your findings now."
@@ -220,7 +220,7 @@ async def test_research_as_part_of_work_reports_to_whoever_asked_for_it(
     assert [m.kind for m in await world.inbox() if m.node_id == node.id] == ["report"]
     answer = [t for t in await world.turns(work.id) if t.role == "tool"][1]
     assert REPORT.strip() in answer.text
-    assert answer.extra["tainted_by"] == "a web search"
+    assert answer.tainted_by == "a web search"
 
 
 @pytest.mark.parametrize("ends", ["published", "failed"])

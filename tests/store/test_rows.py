@@ -11,8 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.chat import Thread, ToolCall, Turn
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.chat import (
+    THINKING,
+    OutboxMark,
+    ProviderData,
+    Reserved,
+    TextMark,
+    Thread,
+    ToolCall,
+    Turn,
+    VendorParts,
+)
+from agiraph.domain.errors import NotFound, Refused, StoreDamaged
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import Message
@@ -95,20 +105,20 @@ async def test_every_noun_with_every_field_set_comes_back_as_it_was(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         await store.write(table.insert, thing)
-        assert await store.read(table.get, getattr(thing, table.key)) == thing
+        assert await store.read(table.get, str(getattr(thing, table.key))) == thing
 
 
 async def test_every_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         needed = [f.name for f in fields(thing) if f.default is f.default_factory is MISSING]
-        bare = table.noun(**{name: getattr(thing, name) for name in needed})
+        bare = table.value_type(**{name: getattr(thing, name) for name in needed})
         await store.write(table.insert, bare)
-        assert await store.read(table.get, getattr(bare, table.key)) == bare
+        assert await store.read(table.get, str(getattr(bare, table.key))) == bare
 
 
 async def test_a_turn_with_every_field_set_comes_back_as_it_was(
@@ -134,10 +144,52 @@ async def test_a_turn_with_every_field_set_comes_back_as_it_was(
     assert await store.read(threads.turns, thread.id) == [turn, bare]
 
 
+OLD_ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
+    (
+        "assistant",
+        "",
+        '{"thinking": "Hm.", "vendor": {"name": "gemini", "parts": [{"call": 0}]},'
+        ' "text": {"key": "k", "kind": "calls", "missed": true}}',
+        {
+            "provider_data": ProviderData(
+                thinking="Hm.",
+                vendor=VendorParts(vendor="gemini", parts=[{"call": 0}]),
+                text=TextMark(key="k", kind="calls", missed=True),
+            )
+        },
+    ),
+    ("tool", "c1", '{"tainted_by": "the web", "failed": true}',
+     {"tainted_by": "the web", "failed": True}),
+    ("user", "summary:1", '{"cut": true}', {"is_summary": True}),
+    ("user", "outbox:7", '{"end": 7, "sha256": "ab"}', {"outbox": OutboxMark(end=7, sha256="ab")}),
+    ("intent", THINKING, '{"tokens": 9, "usd": 0.5}', {"reserved": Reserved(tokens=9, usd=0.5)}),
+    ("intent", "c2", '{"before": "1", "end": "2"}', {"foreseen": {"before": "1", "end": "2"}}),
+    ("intent", "c3", '{"command": "make", "seconds": 60.0, "tainted_by": "the program make"}',
+     {"foreseen": {"command": "make"}, "timeout_s": 60.0, "tainted_by": "the program make"}),
+]  # fmt: skip
+"""Turns as databases hold them that were written when the column was one free-form dictionary."""
+
+
+@pytest.mark.parametrize(("role", "ref", "extra", "fields_read"), OLD_ROWS)
+def test_a_turn_of_an_old_database_has_its_typed_fields(
+    role: Any, ref: str, extra: str, fields_read: dict[str, Any]
+) -> None:
+    row = (1, None, role, "Text", to_micros(AT), ref, None, None, extra, None, None)
+    bare = Turn(thread_id=ThreadId("t"), seq=1, node_id=None, role=role, text="Text", at=AT)
+    assert threads.read_turn(ThreadId("t"), row) == replace(bare, ref=ref, **fields_read)
+
+
+@pytest.mark.parametrize("extra", ["[]", "7", '{"vendor": 3}', '{"text": {"no": 1}}'])
+def test_details_of_a_turn_that_are_no_details_are_called_damage(extra: str) -> None:
+    row = (1, None, "assistant", "Text", to_micros(AT), None, None, None, extra, None, None)
+    with pytest.raises(StoreDamaged):
+        threads.read_turn(ThreadId("t"), row)
+
+
 async def test_an_update_changes_the_fields_it_names_and_no_other(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
-    node = full(NODES.noun, **kept_by(founded, thread, NODES.noun))
+    node = full(NODES.value_type, **kept_by(founded, thread, NODES.value_type))
     changes: dict[str, Any] = {
         "status": NodeStatus.ASSIGNED,
         "budget": Budget(calls={"bash": 1}),
@@ -216,10 +268,10 @@ async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
     store: Store, thread: Thread, text: str
 ) -> None:
     """PostgreSQL refuses NUL, and half a surrogate pair is no character anywhere."""
-    written, read = await append_and_read(store, thread, text=text, extra={"said": text})
+    written, read = await append_and_read(store, thread, text=text, foreseen={"said": text})
     whole = "".join(characters(text))
     shown = whole.replace("\0", "\N{SYMBOL FOR NULL}")
-    assert (written.text, read.text, read.extra) == (shown, shown, {"said": whole})
+    assert (written.text, read.text, read.foreseen) == (shown, shown, {"said": whole})
 
 
 async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[Turn, Turn]:

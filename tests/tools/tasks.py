@@ -63,7 +63,7 @@ def notice(node_id: str, text: str, ending: str = "completed (published)") -> st
 
 async def answers(world: World, node_id: NodeId) -> list[Told]:
     turns = await world.turns(node_id)
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in turns if t.role == "tool"]
+    return [Told(t.text, t.failed) for t in turns if t.role == "tool"]
 
 
 async def own_question(world: World, founded: Founded) -> Message:

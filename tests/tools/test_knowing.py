@@ -55,7 +55,7 @@ async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
     await world.settle()
     turns = [t for n in await world.board(founded.team.id) for t in await world.turns(n.id)]
     answers = [t for t in turns if t.role == "tool"]
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in answers][-len(calls) - 1 : -1]
+    return [Told(t.text, t.failed) for t in answers][-len(calls) - 1 : -1]
 
 
 async def known_by(world: World, founded: Founded, **more: Any) -> list[Any]:
@@ -337,7 +337,7 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
     assert none == Told("Nothing known holds any of these words. Try others, or find it out.")
     turns = [t for n in await talking.board(agent.team_id) for t in await talking.turns(n.id)]
     [searched] = [t for t in turns if "UNVERIFIED" in t.text]
-    assert searched.extra["tainted_by"] == STRANGER
+    assert searched.tainted_by == STRANGER
 
 
 async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_confirms_it(

@@ -377,10 +377,10 @@ async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> N
     _, first, second = await world.board(founded.team.id)
     [told, *_] = [t for t in await world.turns(second.id) if t.role == "tool"]
     assert (first.depth, second.depth) == (1, 2)
-    assert (told.text, told.extra) == (
+    assert (told.text, told.failed) == (
         "Work may be 2 levels deep, and yours is at the last one. Do this part yourself, or hand "
         "in and suggest it with suggest_next.",
-        {"failed": True},
+        True,
     )
     assert {m.agent.name for m in await everyone(world, founded.team.id)} == {
         "coordinator",

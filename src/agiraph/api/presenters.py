@@ -178,7 +178,7 @@ def turn_view(turn: Turn) -> TurnView:
         at=turn.at,
         ref=turn.ref,
         calls=[call_view(call) for call in turn.calls],
-        failed=bool(turn.extra.get("failed")),
+        failed=turn.failed,
         model=turn.model,
         input_tokens=turn.usage.input_tokens,
         output_tokens=turn.usage.output_tokens,

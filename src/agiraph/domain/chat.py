@@ -82,6 +82,52 @@ class Thread:
 
 
 @value
+class VendorParts:
+    """A reply in the form of the vendor that wrote it: signed thinking, for one."""
+
+    vendor: str
+    """Only this vendor is sent the parts again; another one would refuse them."""
+    parts: list[dict[str, Any]]
+
+
+@value
+class TextMark:
+    """What the text protocol needs to send a reply again to the byte."""
+
+    key: str
+    """The key that the request ended with; calls in the reply carry it."""
+    kind: str
+    missed: bool = False
+    """Whether the reply held something like a call that was not read as one."""
+
+
+@value
+class ProviderData:
+    """What a provider keeps with a reply beside its text and its calls."""
+
+    thinking: str = ""
+    vendor: VendorParts | None = None
+    text: TextMark | None = None
+
+
+@value
+class Reserved:
+    """What was set aside from the budget for one model call."""
+
+    tokens: int
+    usd: float
+
+
+@value
+class OutboxMark:
+    """How far a program's outbox file was read; the hash tells whether it was written anew."""
+
+    end: int
+    """Bytes from its start."""
+    sha256: str
+
+
+@value
 class Turn:
     """One entry of a thread; written before the next thing starts, never changed."""
 
@@ -95,10 +141,25 @@ class Turn:
     """What a turn is about: the call it answers or begins, the notice or message it carries."""
     calls: tuple[ToolCall, ...] = ()
     attachments: tuple[Attachment, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What only one vendor understands and wants back: signed thinking, for one."""
     model: str | None = None
     usage: Usage = Usage()
+    provider_data: ProviderData = ProviderData()
+    """Of a reply: what its provider reads back when it sends the thread again."""
+    failed: bool = False
+    """Of a tool's answer: whether the model is told that its call failed."""
+    tainted_by: str | None = None
+    """Where its words came from, if nobody on the team vouches for them."""
+    is_summary: bool = False
+    """Whether it stands in for all turns before it, which the model is no longer shown."""
+    reserved: Reserved | None = None
+    """Of an intent to ask the model: what the call may cost at most."""
+    timeout_s: float | None = None
+    """Of an intent to run a program: how long the program may take."""
+    foreseen: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Of an intent to call a tool: what the tool wrote down before it acted. After a crash the tool
+    reads it to find out whether it did; the keys are the tool's own."""
+    outbox: OutboxMark | None = None
+    """Of a turn that carries a program's messages: how far its outbox was read."""
 
 
 @value
@@ -135,13 +196,13 @@ class Transcript:
 
     def add(self, *turns: Turn) -> None:
         for turn in turns:
-            if turn.extra.get("cut"):
+            if turn.is_summary:
                 self.cuts += 1
                 self.first = len(self.turns)
                 self.wire.clear()
             self.turns.append(turn)
-            if (marked := turn.extra.get(taint.MARK)) is not None:
-                self.tainted_by = taint.graver(self.tainted_by, marked)
+            if turn.tainted_by is not None:
+                self.tainted_by = taint.graver(self.tainted_by, turn.tainted_by)
             if turn.role == "assistant":
                 self._replies.append(turn)
                 self._called.update([c.id for c in turn.calls])

@@ -1,9 +1,7 @@
 """Outcomes: how a tool call ends, and how a run of a node ends."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from agiraph.domain.taint import MARK
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 
@@ -18,12 +16,6 @@ class Done:
     """Told to the model as an error of its call."""
     tainted_by: str | None = None
     """Where its words came from, if nobody on the team vouches for them."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What is written down with its words."""
-        tainted = {MARK: self.tainted_by} if self.tainted_by else {}
-        return tainted | ({"failed": True} if self.failed else {})
 
 
 @dataclass(frozen=True, slots=True)

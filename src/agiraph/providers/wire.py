@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
@@ -78,12 +78,9 @@ class Draft:
             if self.limited:
                 raise ModelGarbled("The model used up its limit of output before it said a word.")
             raise ModelGarbled("The model answered nothing at all.")
-        extra: dict[str, Any] = {}
-        if thinking := "".join(self.thinking):
-            extra["thinking"] = thinking
-        if self.parts:
-            extra["vendor"] = {"name": self.vendor, "parts": self.parts}
-        return Reply(text=text, calls=tuple(self.calls), usage=self.usage, extra=extra)
+        parts = VendorParts(vendor=self.vendor, parts=self.parts) if self.parts else None
+        data = ProviderData(thinking="".join(self.thinking), vendor=parts)
+        return Reply(text=text, calls=tuple(self.calls), usage=self.usage, provider_data=data)
 
 
 class Reader(Protocol):

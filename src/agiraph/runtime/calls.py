@@ -60,7 +60,7 @@ class Caller:
         arguments = tool.read(call)
         ctx.calling = call.id
         if begun := ctx.transcript.intent(call.id):
-            answer = await tool.resolve(ctx, call, begun.extra) if tool.resolve else None
+            answer = await tool.resolve(ctx, call, begun.foreseen) if tool.resolve else None
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")

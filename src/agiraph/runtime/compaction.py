@@ -63,7 +63,7 @@ class Compaction:
 
     async def force(self, ctx: RunContext) -> bool:
         """The server says it is too long: cut without asking it; False if that was done before."""
-        if ctx.transcript.last_spoken.extra.get("cut"):
+        if ctx.transcript.last_spoken.is_summary:
             return False
         await self._cut(ctx, ctx.transcript.cuts + 1, digest(ctx.transcript, self.window))
         return True

@@ -118,7 +118,7 @@ class Loop:
             model=reply.model or self.model.name,
             usage=reply.usage,
             purpose=purpose,
-            extra=reply.extra,
+            provider_data=reply.provider_data,
         )
         ctx.heard(turn)
         return turn

@@ -149,7 +149,7 @@ async def _talk(loop: "Loop", ctx: RunContext) -> str:
 
 def _is_said(transcript: Transcript, reply: Turn) -> bool:
     """Whether this is the answer: words, and nothing looked up or refused that may change them."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
     return bool(reply.text.strip()) and not any(
         call.name in LOOKS_UP or call.id in failed for call in reply.calls
     )
@@ -157,7 +157,7 @@ def _is_said(transcript: Transcript, reply: Turn) -> bool:
 
 def _decided(transcript: Transcript) -> Work | None:
     """What the model decided about work, by the last call that did."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
     made: list[Work] = [
         DECIDES[call.name]
         for turn in transcript.turns

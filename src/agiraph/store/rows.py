@@ -89,7 +89,7 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
     if hint is str:
         return to_text, _same
     if hint is WaitingOn:
-        return str, WaitingOn.parse
+        return lambda v: to_text(str(v)), WaitingOn.parse
     if hint in (int, float) or get_origin(hint) is Literal:
         return _same, _same
     if isinstance(hint, type) and issubclass(hint, StrEnum):

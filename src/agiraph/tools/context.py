@@ -99,7 +99,8 @@ class RunContext:
                 ref=call.id,
                 text=answer.text,
                 at=self.clock.now(),
-                extra=answer.about,
+                failed=answer.failed,
+                tainted_by=answer.tainted_by,
             )
         )
 

@@ -43,19 +43,21 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
         raise Refused(f"{current} already goes on in that thread; wait for it.")
     page = threads.page(tx, thread_id)
-    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
+    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
-    tainted = taint.extra(taint.of_task(tx, node))
-    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text, extra=tainted)
+    tainted_by = taint.of_task(tx, node)
+    threads.append(
+        tx, page, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
+    )
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 
 def charge_lost(tx: Tx, lease: Lease) -> None:
     """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
-    if (intent := _held(tx, lease)) is None:
+    if (intent := _held(tx, lease)) is None or intent.reserved is None:
         return
-    held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
+    held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
     page = threads.check_lease(tx, lease)
     threads.append(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import reduce
 
 from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, StageId
-from agiraph.domain.taint import MARK, graver
+from agiraph.domain.taint import graver
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.store import dependencies, messages, stages, threads
@@ -50,8 +50,3 @@ def of_board(tx: Tx, shown: Iterable[WorkNode]) -> str | None:
         if node.waiting_reason:
             found = graver(found, threads.tainter_of_node(tx, node.id))
     return found
-
-
-def extra(tainted_by: str | None, **more: object) -> dict[str, object]:
-    """What a turn says of itself, if it is tainted."""
-    return more if tainted_by is None else {**more, MARK: tainted_by}

@@ -177,7 +177,8 @@ def _answer(
         role="tool" if is_call else "user",
         ref=wait.call_id if is_call else str(wait.waiting_on),
         text=text,
-        extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
+        failed=failed,
+        tainted_by=tainted_by,
     )
 
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
+from agiraph.domain.chat import (
+    THINKING,
+    Attachment,
+    Lease,
+    ProviderData,
+    Reserved,
+    ToolCall,
+    Turn,
+)
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
@@ -63,11 +71,11 @@ def begin(
     `tainted_by` is about the former; of the latter the node itself tells.
     """
     pen = _Pen(tx, lease)
-    task = taint.extra(taint.of_task(tx, nodes.NODES.get(tx, lease.node_id)))
+    task = taint.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        pen.write(role="system", ref="system", text=system, extra=taint.extra(tainted_by)),
+        pen.write(role="system", ref="system", text=system, tainted_by=tainted_by),
         pen.write(
-            role="user", ref="assignment", text=assignment, attachments=attachments, extra=task
+            role="user", ref="assignment", text=assignment, attachments=attachments, tainted_by=task
         ),
     ]
 
@@ -114,13 +122,15 @@ def catch_up(
                 ref=m.id,
                 text=bus.as_heard(tx, m),
                 attachments=m.attachments,
-                extra=taint.extra(m.tainted_by),
+                tainted_by=m.tainted_by,
             )
             for m in unseen
         ]
     if reservation is not None:
-        held = {"tokens": reservation.tokens, "usd": reservation.usd}
-        turns.append(pen.write(role="intent", ref=THINKING, text=reservation.model, extra=held))
+        reserved = Reserved(tokens=reservation.tokens, usd=reservation.usd)
+        turns.append(
+            pen.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
+        )
     return Heard(turns)
 
 
@@ -133,12 +143,17 @@ def reply(
     model: str,
     usage: Usage,
     purpose: str = "work",
-    extra: dict[str, Any] | None = None,
+    provider_data: ProviderData | None = None,
 ) -> Turn:
     """A model's whole answer, with what it cost."""
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
     turn = _Pen(tx, lease).write(
-        role="assistant", text=text, calls=calls, model=model, usage=usage, extra=extra
+        role="assistant",
+        text=text,
+        calls=calls,
+        model=model,
+        usage=usage,
+        provider_data=provider_data or ProviderData(),
     )
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
@@ -161,7 +176,7 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
 
     What came before stays where it is; it is only no longer shown.
     """
-    turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, extra={"cut": True})
+    turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
     tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
     return turn
 
@@ -178,9 +193,24 @@ def lose_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> Non
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
-def intend(tx: Tx, lease: Lease, call: ToolCall, known: dict[str, Any]) -> Turn:
+def intend(
+    tx: Tx,
+    lease: Lease,
+    call: ToolCall,
+    foreseen: dict[str, Any],
+    *,
+    timeout_s: float | None = None,
+    tainted_by: str | None = None,
+) -> Turn:
     """A call that must not be made twice is about to be made."""
-    return _Pen(tx, lease).write(role="intent", ref=call.id, text=call.name, extra=known)
+    return _Pen(tx, lease).write(
+        role="intent",
+        ref=call.id,
+        text=call.name,
+        foreseen=foreseen,
+        timeout_s=timeout_s,
+        tainted_by=tainted_by,
+    )
 
 
 def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
@@ -251,7 +281,13 @@ class _Pen:
             failed=done.failed,
             text=done.text[:PREVIEW],
         )
-        return self.write(role="tool", ref=call.id, text=done.text, extra=done.about)
+        return self.write(
+            role="tool",
+            ref=call.id,
+            text=done.text,
+            failed=done.failed,
+            tainted_by=done.tainted_by,
+        )
 
 
 def _preview(call: ToolCall) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def _allowed(tx: Tx, last: Turn | None) -> float:
     """How long what is under way may take by itself: a command says so beforehand."""
     if last is None or last.role != "intent":
         return 0.0
-    if "seconds" in last.extra:
-        return float(last.extra["seconds"])
+    if last.timeout_s is not None:
+        return last.timeout_s
     before = threads.turns(tx, last.thread_id, after=max(last.seq - 40, 0), limit=40)
     for turn in reversed(before):
         for call in turn.calls:
