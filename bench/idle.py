@@ -23,7 +23,7 @@ _AT_ONCE = 200
 def _found(tx: Tx, first: int, count: int) -> None:
     """Teams whose coordinator looks every minute whether there is news."""
     for number in range(first, first + count):
-        founded = teams.found(
+        founded = teams.create(
             tx,
             goal=f"Be idle {number}",
             model="scripted/ada",

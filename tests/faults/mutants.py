@@ -174,7 +174,7 @@ def popped_mail() -> None:
             return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
-        notices = [journal.Notice(ref, text) for ref, text in popped]
+        notices = [journal.SystemNote(ref, text) for ref, text in popped]
         if notices:
             heard = await ctx.store.write(journal.catch_up, ctx.lease, notices=notices)
             ctx.heard(*heard.turns)
@@ -225,7 +225,7 @@ def split_conversation() -> None:
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not conversation.conclude:
+        if verb is not conversation.end_reply:
             return await write(self, verb, *args, **kwargs)
         kept: list[dict[str, Any]] = []
         send = bus.send
@@ -299,7 +299,7 @@ ALL: dict[str, Planted] = {
     "unpaid_losses": Planted(unpaid_losses, "plain"),
     "split_reply": Planted(split_reply, "plain"),
     "skipped_place": Planted(skipped_place, "plain"),
-    "split_conversation": Planted(split_conversation, "life", "db:after:conclude"),
+    "split_conversation": Planted(split_conversation, "life", "db:after:end_reply"),
     "split_harvest": Planted(split_harvest, "life", "db:after:keep"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
 }

@@ -18,7 +18,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import teams, waits
 from agiraph.store.nodes import NODES
@@ -49,7 +49,7 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
     return open_world
 
 
-async def children(world: World, founded: Founded) -> list[WorkNode]:
+async def children(world: World, founded: NewTeam) -> list[WorkNode]:
     return [n for n in await world.board(founded.team.id) if n.parent_id is not None]
 
 
@@ -102,7 +102,7 @@ async def test_two_cannot_wait_for_each_others_results(world: World) -> None:
     assert "cyd is done" in (await told(world, ids["bea"]))[0]
 
 
-async def hire(world: World, founded: Founded, name: str) -> Any:
+async def hire(world: World, founded: NewTeam, name: str) -> Any:
     return await world.store.write(
         roster.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
     )
@@ -313,7 +313,7 @@ async def test_two_that_begin_to_wait_for_each_other_at_once_do_not_both(
 
 
 def _choose(tx: Tx, node_id: NodeId, worker: Any) -> None:
-    planning.choose(tx, NODES.get(tx, node_id), worker)
+    planning.reassign(tx, NODES.get(tx, node_id), worker)
 
 
 @on_postgres

@@ -6,12 +6,12 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message, MessageKind
 from agiraph.services.lifecycle import answers
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, inbox
 from agiraph.testing import World
 
 
-async def filled(world: World, *kinds: MessageKind) -> tuple[Founded, list[Message]]:
+async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Message]]:
     world.script("ada")
     founded = await world.found("Rest", start=False)
     said = [

@@ -10,7 +10,7 @@ from agiraph.domain.agents import Limits
 from agiraph.domain.errors import Refused
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import spend, teams
 from agiraph.testing import Says, World, call, says
@@ -20,7 +20,7 @@ from tests.services.team import gathered
 S = NodeStatus
 
 
-async def hire_at_once(world: World, founded: Founded, number: int) -> Counter[str]:
+async def hire_at_once(world: World, founded: NewTeam, number: int) -> Counter[str]:
     """So many hires at the same time; how often each came to what."""
 
     async def hire(n: int) -> str:

@@ -15,7 +15,7 @@ from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import jobs, planning
 from agiraph.services.lifecycle import conversation, endings, research
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import messages
@@ -62,7 +62,7 @@ async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterato
         yield opened
 
 
-async def asked(world: World, *lines: Line, **more: int) -> Founded:
+async def asked(world: World, *lines: Line, **more: int) -> NewTeam:
     """A team at rest, whose coordinator is asked for research and starts it."""
     start = call("research_start", goal="How is bread baked?", **more)
     world.script("ada", says("I look into it.", start))
@@ -72,7 +72,7 @@ async def asked(world: World, *lines: Line, **more: int) -> Founded:
     return team
 
 
-async def told(world: World, team: Founded) -> list[Message]:
+async def told(world: World, team: NewTeam) -> list[Message]:
     """What the coordinator said to the person, after its reply."""
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
     return [m for m in said if m.sender == team.coordinator.id][1:]

@@ -28,7 +28,7 @@ from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import Budget, NodeStatus, Usage
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import threads
 from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES
@@ -50,7 +50,7 @@ WORDS = 'Zoë said: "50 % of 漢字" — it\'s \\ 🙂 \u202e\n\t{for_update} :n
 
 
 @pytest.fixture
-async def thread(store: Store, founded: Founded) -> Thread:
+async def thread(store: Store, founded: NewTeam) -> Thread:
     opened = Thread(
         id=ThreadId("t_1"),
         team_id=founded.team.id,
@@ -86,7 +86,7 @@ def full(noun: type[Any], **known: Any) -> Any:
     return noun(**{f.name: known.get(f.name, sample(hints[f.name])) for f in fields(noun)})
 
 
-def kept_by(founded: Founded, thread: Thread, noun: type[Any]) -> dict[str, Any]:
+def kept_by(founded: NewTeam, thread: Thread, noun: type[Any]) -> dict[str, Any]:
     """What refers to other rows refers to rows that are there."""
     assert founded.node is not None
     there: dict[str, Any] = {
@@ -102,7 +102,7 @@ def kept_by(founded: Founded, thread: Thread, noun: type[Any]) -> dict[str, Any]
 
 
 async def test_every_noun_with_every_field_set_comes_back_as_it_was(
-    store: Store, founded: Founded, thread: Thread
+    store: Store, founded: NewTeam, thread: Thread
 ) -> None:
     for table in NOUNS:
         thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
@@ -111,7 +111,7 @@ async def test_every_noun_with_every_field_set_comes_back_as_it_was(
 
 
 async def test_every_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
-    store: Store, founded: Founded, thread: Thread
+    store: Store, founded: NewTeam, thread: Thread
 ) -> None:
     for table in NOUNS:
         thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
@@ -187,7 +187,7 @@ def test_details_of_a_turn_that_are_no_details_are_called_damage(extra: str) -> 
 
 
 async def test_an_update_changes_the_fields_it_names_and_no_other(
-    store: Store, founded: Founded, thread: Thread
+    store: Store, founded: NewTeam, thread: Thread
 ) -> None:
     node = full(NODES.value_type, **kept_by(founded, thread, NODES.value_type))
     changes: dict[str, Any] = {
@@ -241,7 +241,7 @@ async def test_any_text_of_a_turn_comes_back_as_it_was(
 @on_one_database
 @given(text=TEXT, options=st.lists(TEXT).map(tuple))
 async def test_any_text_of_a_message_comes_back_as_it_was(
-    store: Store, founded: Founded, text: str, options: tuple[str, ...]
+    store: Store, founded: NewTeam, text: str, options: tuple[str, ...]
 ) -> None:
     message = Message(
         id=MessageId("msg_1"),
@@ -298,7 +298,7 @@ def characters(text: str) -> Iterator[str]:
         char = after
 
 
-async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: Founded) -> None:
+async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: NewTeam) -> None:
     def change_and_read(tx: Tx) -> list[str]:
         node = founded.node
         assert node is not None
@@ -317,7 +317,7 @@ async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded:
     assert (await store.read(NODES.get, founded.node.id)).title == "by hand"
 
 
-async def test_what_was_undone_is_not_read_again(store: Store, founded: Founded) -> None:
+async def test_what_was_undone_is_not_read_again(store: Store, founded: NewTeam) -> None:
     node = founded.node
     assert node is not None
 

@@ -11,7 +11,7 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.runtime.prompt import known, start, system_prompt
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
@@ -46,7 +46,7 @@ async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
         yield world
 
 
-async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
+async def told(world: World, founded: NewTeam, *calls: Call) -> list[Told]:
     """What the coordinator hears on these calls, made one reply after another."""
     model = world._models.get("ada") or world.script("ada")
     assert isinstance(model, ScriptedModel)
@@ -58,7 +58,7 @@ async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
     return [Told(t.text, t.failed) for t in answers][-len(calls) - 1 : -1]
 
 
-async def known_by(world: World, founded: Founded, **more: Any) -> list[Any]:
+async def known_by(world: World, founded: NewTeam, **more: Any) -> list[Any]:
     def read(tx: Any) -> Any:
         return items.insights(tx, founded.coordinator.id, **more)
 

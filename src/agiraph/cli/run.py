@@ -102,7 +102,7 @@ class Run:
             runtime.models.resolve(model)  # a wrong name is told before anything is begun
             # Whoever runs one goal to its end has no later work to learn for.
             founded = await runtime.store.write(
-                teams.found, goal=goal, model=model, budget=budget, learns=False
+                teams.create, goal=goal, model=model, budget=budget, learns=False
             )
             return await self._go(runtime, founded.team)
 

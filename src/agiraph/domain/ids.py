@@ -30,7 +30,7 @@ _last = 0
 _now: Callable[[], datetime] | None = None
 
 
-def follow(now: Callable[[], datetime]) -> None:
+def use_clock(now: Callable[[], datetime]) -> None:
     """Take the time in new ids from this clock: the one that all processes share."""
     global _now
     _now = now

@@ -93,7 +93,7 @@ class Caller:
         def ask(tx: Tx) -> Answer:
             return approve(tx, ctx, call)
 
-        answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+        answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
         ctx.heard(*turns)
         return answer
 

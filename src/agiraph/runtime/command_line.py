@@ -122,7 +122,7 @@ class Bridge:
             def ask(tx: Tx) -> Answer:
                 return approve(tx, ctx, call)
 
-            answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+            answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
             ctx.heard(*turns)
         match answer:
             case Pending(waiting_on, reason):
@@ -217,7 +217,7 @@ class _Watch:
         await self._tell(last)
         if self._quiet >= stalled.AFTER_SECONDS:
             self._quiet = 0.0
-            await self._ctx.store.write(stalled.note, self._ctx.node.id)
+            await self._ctx.store.write(stalled.report, self._ctx.node.id)
 
     async def _tell(self, last: bool) -> None:
         """Let everyone see what it printed since: at once, and ever more seldom if it goes on."""

@@ -103,7 +103,7 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
     def ask(tx: Tx) -> Answer:
         return _asked(tx, ctx, run, question)
 
-    answer, turns = await ctx.store.write(journal.weigh, ctx.lease, asking, ask)
+    answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, asking, ask)
     ctx.heard(*turns)
     match answer:
         case Pending(waiting_on, reason):

@@ -19,7 +19,7 @@ async def watch(store: Store, clock: Clock, rounds: Rounds) -> None:
 
     async def look() -> Rest:
         if await store.read(nodes.at_work):
-            await store.write(stalled.look)
+            await store.write(stalled.check_all)
         return rest
 
     await rest()

@@ -25,7 +25,7 @@ from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.trigger_worker import Callback
 from agiraph.services.lifecycle import answers, conversation, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
@@ -151,10 +151,10 @@ class World:
         learns: bool = False,
         heartbeat: float | None = None,
         **more: Any,
-    ) -> Founded:
+    ) -> NewTeam:
         """A team of one, at work on the goal; it does nothing more by itself unless told to."""
         by_itself: dict[str, Any] = {"learns": learns, "heartbeat": heartbeat}
-        return await self.store.write(teams.found, goal=goal, model=model, **by_itself, **more)
+        return await self.store.write(teams.create, goal=goal, model=model, **by_itself, **more)
 
     async def settle(self) -> None:
         """Let everything run that can run."""

@@ -12,7 +12,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
-from agiraph.services.board import budgets, notices, planning, stages, taint
+from agiraph.services.board import budgets, planning, stages, taint, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
@@ -82,7 +82,7 @@ def create_work_node(
     )
     limited = _limited(node, max_turns)
     if worker is not None:
-        hiring.engage(tx, worker, node.id)
+        hiring.set_purpose(tx, worker, node.id)
         return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{limited}")
     return Done(
         f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
@@ -149,7 +149,7 @@ def shown_board(tx: Tx, ctx: RunContext) -> Done:
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     who = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-    parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {notices.title_of(node)} ({who})"]
+    parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {texts.title_of(node)} ({who})"]
     if is_own:
         parts.append("this is yours")
     if needs:
@@ -199,7 +199,7 @@ def spawn_worker(
     if type == "harnessed" and agent_command:
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
     if model is not None:
-        hiring.check(given, model)
+        hiring.check_model(given, model)
     _check_tools(ctx, tools)
     notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
     agent = roster.hire(
@@ -227,8 +227,8 @@ def assign_worker(
     """Give a piece of work to a worker."""
     node = nodes.find(tx, ctx.team.id, node_id)
     worker = hiring.resolve(tx, hirer(ctx), worker_id)
-    hiring.engage(tx, worker, node.id)
-    node = planning.choose(tx, node, worker)
+    hiring.set_purpose(tx, worker, node.id)
+    node = planning.reassign(tx, node, worker)
     if node.status is NodeStatus.PENDING:
         return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
     return Done(f"{worker.name} has {node.id} in the queue.")

@@ -81,27 +81,27 @@ def seconds_left(tx: Tx, node: WorkNode) -> float | None:
     return min(left, default=None)
 
 
-def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:
+def check_envelopes(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:
     """The envelope that is empty, if one is: spent, or held for calls that are under way.
 
     The rows are locked from the outside in, so that of two calls for the last dollar one waits.
     """
     for envelope in paid_from:
         NODES.get(tx, envelope.node_id, lock=True)
-        if reason := exhausted(
+        if reason := exhausted_limit(
             envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
         ):
             return reason
     return None
 
 
-def empty(tx: Tx, node: WorkNode) -> StopReason | None:
+def exhausted_above(tx: Tx, node: WorkNode) -> StopReason | None:
     """Whether anything that is paid for by this node would find an empty envelope."""
-    found = (exhausted(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
+    found = (exhausted_limit(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
     return next(filter(None, found), None)
 
 
-def exhausted(envelope: Envelope, used: spend.Total) -> StopReason | None:
+def exhausted_limit(envelope: Envelope, used: spend.Total) -> StopReason | None:
     """Which limit of an envelope is used up, if one is."""
     if envelope.calls is not None and used.calls >= envelope.calls:
         return StopReason.CALLS_SPENT

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agiraph.domain.costs import Bill, Costs, Line, Sum
 from agiraph.domain.ids import TeamId
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.store import nodes, spend, teams
 from agiraph.store.spend import Spend
 from agiraph.store.tx import Tx
@@ -64,7 +64,7 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
         return (
             Bill(
                 node_id=node.id,
-                title=notices.title_of(node),
+                title=texts.title_of(node),
                 lane=node.lane,
                 agent_id=node.assignee_id,
                 agent=names.get(node.assignee_id, "") if node.assignee_id else "",

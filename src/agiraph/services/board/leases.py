@@ -53,9 +53,9 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 
-def charge_lost(tx: Tx, lease: Lease) -> None:
+def charge_lost_call(tx: Tx, lease: Lease) -> None:
     """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
-    if (intent := _held(tx, lease)) is None or intent.reserved is None:
+    if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return
     held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
@@ -66,16 +66,16 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
     tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
 
 
-def free_held(tx: Tx, lease: Lease) -> None:
+def release_reservation(tx: Tx, lease: Lease) -> None:
     """Give back what was held for a call that certainly cost nothing: nothing is booked for it."""
-    if _held(tx, lease) is None:
+    if _open_reservation(tx, lease) is None:
         return
     page = threads.check_lease(tx, lease)
     said = "The call was refused before the model did anything; it cost nothing."
     threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
 
 
-def _held(tx: Tx, lease: Lease) -> Turn | None:
+def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
     """Return the intent to ask the model, if the thread ends with it."""
     intent = threads.last(tx, lease.thread_id)
     is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)

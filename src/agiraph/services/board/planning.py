@@ -80,7 +80,7 @@ def create(
         lane=lane,
         needs=list(depends_on),
     )
-    depend(tx, node, depends_on)
+    add_dependencies(tx, node, depends_on)
     if assignee_id is None or not is_ready(tx, node):
         return node
     return assign(tx, node, assignee_id)
@@ -105,7 +105,7 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
         )
 
 
-def depend(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
+def add_dependencies(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
     """Let a node start only when others have ended; a circle of such needs is refused."""
     for needed_id in dict.fromkeys(needed):
         found = NODES.find(tx, needed_id, lock=True)  # it must not end unnoticed meanwhile
@@ -138,14 +138,14 @@ def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     """Put a node into an agent's queue."""
     agent = teams.lock(tx, agent_id)
     if node.lane == "work":
-        agent = roster.return_to_work(tx, agent)
+        agent = roster.reinstate(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=agent_id, agent=agent.name)
     tx.wake(agent_id, node.lane)
     return node
 
 
-def choose(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
+def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
     """Somebody decides who is to do a node that nobody has begun."""
     if node.status not in (NodeStatus.PENDING, NodeStatus.ASSIGNED):
         who = "" if node.assignee_id is None else f" with {name_of(tx, node.assignee_id)}"
@@ -159,27 +159,27 @@ def choose(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
     return assign(tx, node, agent.id)
 
 
-def distribute(tx: Tx, team_id: TeamId) -> None:
+def assign_unowned(tx: Tx, team_id: TeamId) -> None:
     """Give what nobody was chosen for to whoever has nothing to do, or to somebody new."""
     if TEAMS.get(tx, team_id).status != "active":
         return
     for node in nodes.unowned(tx, team_id):
         if is_ready(tx, node):
-            hand_out(tx, node)
+            assign_ready(tx, node)
 
 
-def hand_out(tx: Tx, node: WorkNode) -> WorkNode:
+def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:
     """Give a ready node to whoever it is meant for, else to somebody idle, else to a newcomer."""
-    idle = (a.id for a in teams.members(tx, node.team_id) if _may_take(tx, a, node))
+    idle = (a.id for a in teams.members(tx, node.team_id) if _can_take(tx, a, node))
     try:
-        chosen = node.assignee_id or next(idle, None) or _newcomer(tx, node).id
+        chosen = node.assignee_id or next(idle, None) or _hire_worker(tx, node).id
         return assign(tx, node, chosen)
     except Refused as refusal:
         NODES.update(tx, node.id, waiting_reason=f"nobody is free: {refusal}")
         return NODES.get(tx, node.id)
 
 
-def _may_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
+def _can_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
     if agent.role == "coordinator" or agent.kind != "llm" or agent.id == node.creator_id:
         return False
     if agent.tools and not set(node.needs_tools) <= set(agent.tools):
@@ -187,7 +187,7 @@ def _may_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
     return not nodes.has_open(tx, agent.id)
 
 
-def _newcomer(tx: Tx, node: WorkNode) -> Agent:
+def _hire_worker(tx: Tx, node: WorkNode) -> Agent:
     creator = AGENTS.find(tx, node.creator_id)
     model = (creator or teams.coordinator(tx, node.team_id)).model
     name = roster.free_name(tx, node.team_id, "worker")

@@ -20,16 +20,16 @@ def seconds_left(tx: Tx, stage: Stage) -> float:
     return stage.contract.timeout_seconds - passed
 
 
-def hold_above(tx: Tx, node_id: NodeId) -> None:
+def pause_or_resume_above(tx: Tx, node_id: NodeId) -> None:
     """Stop the clocks of the stages above a node while a person is asked in them, else start them.
 
     Locks the rows of these stages.
     """
     for stage in stages.above(tx, node_id):
-        hold(tx, stage)
+        pause_or_resume(tx, stage)
 
 
-def hold(tx: Tx, stage: Stage) -> None:
+def pause_or_resume(tx: Tx, stage: Stage) -> None:
     asked = stages.waits_for_person(tx, stage.id)
     if asked and stage.paused_since is None:
         STAGES.update(tx, stage.id, paused_since=tx.now)

@@ -10,7 +10,7 @@ from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import notices, planning, stage_clocks, waiting
+from agiraph.services.board import planning, stage_clocks, texts, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -44,8 +44,9 @@ def start(
     added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
         _reopen(tx, stage)
-    stage_clocks.hold(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
-    judge(tx, stage.id)
+    # A node may have asked a person before it joined the stage.
+    stage_clocks.pause_or_resume(tx, STAGES.get(tx, stage.id))
+    check_contract(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
 
@@ -64,7 +65,7 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
     NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
     node = NODES.get(tx, node.id)
     if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
-        planning.hand_out(tx, node)
+        planning.assign_ready(tx, node)
     return True
 
 
@@ -84,7 +85,7 @@ def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
     return named[-1] if named else None
 
 
-def judge(tx: Tx, stage_id: StageId) -> None:
+def check_contract(tx: Tx, stage_id: StageId) -> None:
     """Whether a stage is over, now that one of its nodes has ended."""
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
@@ -130,7 +131,7 @@ def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     waiting.settle(tx, WaitingOn("stage", stage.id), summary(tx, STAGES.get(tx, stage.id)))
 
 
-_SAYING = {
+_STATUS_TEXT = {
     "running": "is running",
     "met": "is over: its contract is met",
     "broken": "is over: its contract cannot be met any more",
@@ -141,20 +142,20 @@ _SAYING = {
 
 def summary(tx: Tx, stage: Stage) -> str:
     """How a stage stands, node by node, for its coordinator."""
-    parts = [f"Stage {stage.name!r} {_SAYING[stage.status]} (wanted: {stage.contract.wants})."]
+    parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
     members = stages.nodes(tx, stage.id)
     longest = max(SUMMARY // max(len(members), 1), 200)
     for node in members:
         worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-        who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
+        who = f"[Task] {texts.title_of(node)} ({node.id}, {worker}): {node.status}"
         if not node.status.is_final:
-            why = notices.cut(node.waiting_reason or "", notices.REASON)
+            why = texts.truncate(node.waiting_reason or "", texts.REASON)
             parts.append(who + (f": {why}" if why else ""))
         elif messages.was_told(tx, node.id):
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"
-            parts.append(notices.completion(node, worker=worker, text=text, longest=longest))
+            parts.append(texts.completion(node, worker=worker, text=text, longest=longest))
     if stage.status != "reconvened":
         parts.append("Look at the results, then call reconvene with your assessment.")
     return "\n\n".join(parts)

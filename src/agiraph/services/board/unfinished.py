@@ -4,7 +4,7 @@ from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import notices, planning
+from agiraph.services.board import planning, texts
 from agiraph.store import dependencies, messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -18,7 +18,7 @@ WAITING = (
 )
 
 
-def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
+def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     """Open waits for all that is unfinished, for a node that replied in words.
 
     Return the notice that tells its thread so; nothing if there is nothing to wait for. `reply` is
@@ -28,19 +28,19 @@ def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     page = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
-    found = _children(tx, lease) | _questions(tx, lease)
+    found = _open_children(tx, lease) | _open_questions(tx, lease)
     if not found:
         return []
     for waiting_on, what in found.items():
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
-    text = WAITING.format(what=notices.listed(list(found.values())))
+    text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(
         tx, page, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
 
 
-def _children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
+def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     """What to wait for of the work that was given away, with what each is called.
 
     A child in a stage that still runs is waited for with that stage, which also has a time limit.
@@ -56,7 +56,7 @@ def _children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
         if stage is not None and stage.status == "running" and stage.node_id == lease.node_id:
             found[WaitingOn("stage", stage.id)] = f"stage {stage.name!r}"
         else:
-            found[WaitingOn("node", child.id)] = f"{notices.title_of(child)} ({child.id})"
+            found[WaitingOn("node", child.id)] = f"{texts.title_of(child)} ({child.id})"
     return found
 
 
@@ -67,16 +67,16 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
     if child.status is not NodeStatus.PENDING:
         return True
     if child.assignee_id is None and planning.is_ready(tx, child):
-        child = planning.hand_out(tx, child)
+        child = planning.assign_ready(tx, child)
     # Else it waits for its creator's decision, or for somebody who could do it.
     return child.status is not NodeStatus.PENDING or any(
         not needed.status.is_final for needed in dependencies.needs(tx, child.id)
     )
 
 
-def _questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
+def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     return {
-        WaitingOn("answer", asked.id): f"your question {notices.cut(asked.text, notices.TITLE)!r}"
+        WaitingOn("answer", asked.id): f"your question {texts.truncate(asked.text, texts.TITLE)!r}"
         for asked in messages.of_node(tx, lease.node_id)
         if (asked.kind, asked.recipient, asked.sender) == ("question", HUMAN, lease.agent_id)
         and asked.answered_at is None

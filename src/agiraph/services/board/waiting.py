@@ -45,17 +45,17 @@ def settle(tx: Tx, waiting_on: WaitingOn, text: str | None, *, failed: bool = Fa
     settled = waits.take(tx, waiting_on)
     tainted_by = taint.of_wait(tx, waiting_on) if settled else None
     for wait in settled:
-        _answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
-        _go_on(tx, wait)
+        _append_answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
+        _requeue(tx, wait)
     return len(settled)
 
 
-def run_out(tx: Tx, timer: str) -> int:
+def time_out(tx: Tx, timer: str) -> int:
     """A time has come. A call that had only so long is answered with what was agreed for then."""
     settled = waits.take(tx, WaitingOn("time", timer))
     for wait in settled:
-        _answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
-        _go_on(tx, wait)
+        _append_answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
+        _requeue(tx, wait)
     return len(settled)
 
 
@@ -91,8 +91,8 @@ def interrupt(
         if asks:
             new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
             if new:
-                unquoted |= _end_waits(tx, open_waits, _quoted(new) + remark)
-                stage_clocks.hold_above(tx, node.id)
+                unquoted |= _end_waits(tx, open_waits, _quote(new) + remark)
+                stage_clocks.pause_or_resume_above(tx, node.id)
         elif not asking_only:
             unquoted |= _end_waits(tx, open_waits, "")
     return unquoted
@@ -115,16 +115,16 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
             waits.drop_call(tx, wait)
         elif wait.waiting_on.kind == "approval":
             approvals.unbind(tx, MessageId(wait.waiting_on.id))
-            _answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
+            _append_answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
         elif _is_for_person(wait):
-            _answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
+            _append_answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
         else:
-            _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
-    _go_on(tx, open_waits[0])
+            _append_answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
+    _requeue(tx, open_waits[0])
     return not answered.isdisjoint(_NO_CALL)
 
 
-def _quoted(words: Sequence[Message]) -> str:
+def _quote(words: Sequence[Message]) -> str:
     said = "\n".join(message.text for message in words)
     return said if len(said) <= _QUOTED else said[:_QUOTED] + "…"
 
@@ -151,7 +151,7 @@ def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
         )
 
 
-def _answer(
+def _append_answer(
     tx: Tx, wait: Wait, text: str | None, *, failed: bool, tainted_by: str | None = None
 ) -> None:
     if wait.call_id:
@@ -166,7 +166,7 @@ def _answer(
         return messages.unhear_answer(tx, wait.waiting_on.id)
     for call in calls:
         if call.id == wait.call_id:
-            _tell(tx, wait, call, text, failed=failed)
+            _emit_result(tx, wait, call, text, failed=failed)
     is_call = wait.call_id not in _NO_CALL
     if wait.call_id == IN_WORDS and wait.waiting_on.kind == "answer":
         text = f"[Message from human] (answering {wait.reason}) {text}"  # no call says what to
@@ -182,7 +182,7 @@ def _answer(
     )
 
 
-def _tell(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
+def _emit_result(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
     tx.emit(
         NODES.get(tx, wait.node_id).team_id,
         "tool.result",
@@ -194,7 +194,7 @@ def _tell(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> Non
     )
 
 
-def _go_on(tx: Tx, wait: Wait) -> None:
+def _requeue(tx: Tx, wait: Wait) -> None:
     node = NODES.get(tx, wait.node_id, lock=True)
     if node.status is not NodeStatus.WAITING or waits.of_node(tx, node.id):
         return

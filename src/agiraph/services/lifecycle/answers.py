@@ -20,7 +20,7 @@ def answer_question(
         heard = waiting.settle(tx, WaitingOn("answer", question_id), text)
         late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
-        heard = waiting.settle(tx, WaitingOn("approval", question_id), None) or _is_over(
+        heard = waiting.settle(tx, WaitingOn("approval", question_id), None) or _has_ended(
             tx, question
         )
         allowed = "Make the same call again if you still want it: it is allowed now."
@@ -28,7 +28,7 @@ def answer_question(
     else:
         refused = f"The human refused this call.{note}"
         heard = waiting.settle(tx, WaitingOn("approval", question_id), refused, failed=True)
-        heard = heard or _is_over(tx, question)
+        heard = heard or _has_ended(tx, question)
         late = f"(about {question.text!r}) {refused}"
     if not heard:
         # Whoever asked has moved on; a late answer still counts, as a message.
@@ -36,20 +36,20 @@ def answer_question(
             tx,
             team_id=question.team_id,
             sender=HUMAN,
-            recipient=_still_here(tx, AgentId(question.sender)),
+            recipient=_member_or_coordinator(tx, AgentId(question.sender)),
             text=late,
             in_reply_to=question_id,
         )
     if question.node_id is not None:
-        stage_clocks.hold_above(tx, question.node_id)
+        stage_clocks.pause_or_resume_above(tx, question.node_id)
 
 
-def _is_over(tx: Tx, question: Message) -> bool:
+def _has_ended(tx: Tx, question: Message) -> bool:
     """Whether the node that asked has ended, so that no call of it is left to approve."""
     return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
 
 
-def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
+def _member_or_coordinator(tx: Tx, agent_id: AgentId) -> AgentId:
     """This agent; or the coordinator, if it has left the team since."""
     agent = AGENTS.get(tx, agent_id)
     return agent.id if agent.retired_at is None else coordinator(tx, agent.team_id).id

@@ -12,7 +12,7 @@ from agiraph.domain.ids import HUMAN, MessageId, NodeId
 from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.store import messages, threads
@@ -61,10 +61,10 @@ def news(tx: Tx, node_id: NodeId) -> News | None:
     return News(fresh[-1], messages.briefings(tx, NODES.get(tx, node_id).team_id, limit=COMPARED))
 
 
-def pass_over(tx: Tx, lease: Lease, *, reason: str) -> None:
+def skip(tx: Tx, lease: Lease, *, reason: str) -> None:
     """End a reflection without a briefing."""
     threads.check_lease(tx, lease)
-    _end(tx, lease, reason=reason)
+    _end_reflection(tx, lease, reason=reason)
 
 
 def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
@@ -72,28 +72,28 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
     threads.check_lease(tx, lease)
     threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
     known = news(tx, lease.node_id)
-    title, text = notices.cut(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
+    title, text = texts.truncate(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
     scored = {"score": verdict.score, "threshold": threshold}
     if known is None:
-        return _end(tx, lease, reason="already delivered", scored=scored)
+        return _end_reflection(tx, lease, reason="already delivered", scored=scored)
     if verdict.score < threshold:
-        return _end(tx, lease, reason="not worth it", scored=scored)
+        return _end_reflection(tx, lease, reason="not worth it", scored=scored)
     if not text:
-        return _end(tx, lease, reason="nothing said", scored=scored)
-    if told := _told_before(title, text, known.told):
-        return _end(tx, lease, reason=f"told before: {told.id}", scored=scored)
+        return _end_reflection(tx, lease, reason="nothing said", scored=scored)
+    if told := _find_similar(title, text, known.told):
+        return _end_reflection(tx, lease, reason=f"told before: {told.id}", scored=scored)
     message = bus.send(
         tx,
         team_id=lease.team_id,
         sender=lease.agent_id,
         recipient=HUMAN,
         kind="briefing",
-        title=title or notices.first_line(text),
+        title=title or texts.first_line(text),
         text=text,
         node_id=known.work,
         refusable=False,
     )
-    return _end(tx, lease, reason="worth it", message=message, scored=scored)
+    return _end_reflection(tx, lease, reason="worth it", message=message, scored=scored)
 
 
 def _shortened(text: str, lease: Lease) -> str:
@@ -103,7 +103,7 @@ def _shortened(text: str, lease: Lease) -> str:
     return f"{text[:TEXT]}\n… ({len(text) - TEXT:,} characters more, in thread {lease.thread_id})"
 
 
-def _end(
+def _end_reflection(
     tx: Tx,
     lease: Lease,
     *,
@@ -122,11 +122,11 @@ def _end(
         **(scored or {}),
     )
     said = f"Briefed: {message.title}" if message is not None else f"Not briefed: {reason}"
-    endings.conclude(tx, lease, Finished(said, StopReason.FINISHED))
+    endings.end_node(tx, lease, Finished(said, StopReason.FINISHED))
     return message
 
 
-def _told_before(title: str, text: str, told: Sequence[Message]) -> Message | None:
+def _find_similar(title: str, text: str, told: Sequence[Message]) -> Message | None:
     said = _shingles(f"{title} {text}")
     for message in told:
         before = _shingles(f"{message.title} {message.text}")

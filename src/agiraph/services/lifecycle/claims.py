@@ -9,7 +9,7 @@ from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services.board import budgets, leases, notices, planning, stage_clocks, waiting
+from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, teams, threads, waits
@@ -69,14 +69,14 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     tx.emit(
         node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=taken["attempt"]
     )
-    leases.charge_lost(tx, lease)
+    leases.charge_lost_call(tx, lease)
     if crashes >= MAX_CRASHES:
         ask_after_crashes(tx, lease, crashes)
         return None
     return lease
 
 
-def disown(tx: Tx, queue: Queue, *, owner: str) -> bool:
+def clear_owner(tx: Tx, queue: Queue, *, owner: str) -> bool:
     """Free what this owner runs, for one with another name; False if it runs nothing.
 
     Whoever goes by the old name may only have been slow: it can claim nothing any more.
@@ -93,7 +93,7 @@ def disown(tx: Tx, queue: Queue, *, owner: str) -> bool:
 def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     """Do not walk into the same hole for ever: let a person decide."""
     NODES.update(tx, lease.node_id, crashes=0)
-    ask_to_go_on(
+    ask_whether_to_continue(
         tx,
         lease,
         reason=f"crashed {crashes} times at the same step",
@@ -102,7 +102,7 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     )
 
 
-def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
+def ask_whether_to_continue(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
     """Park the whole node on a question; the answer goes into the thread, and the work goes on."""
     question = bus.ask(tx, lease, text=text, refusable=False)
     on = WaitingOn("answer", question.id)
@@ -114,7 +114,7 @@ def release(tx: Tx, lease: Lease) -> None:
     """Give the node back to its queue: the runner stops, the work does not."""
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
-    worked = node.worked_seconds + _since_claim(tx, node)
+    worked = node.worked_seconds + _seconds_since_claim(tx, node)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
     leases.end_run(tx, lease)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
@@ -132,22 +132,22 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     on = [str(each) for each in outcome.waiting_on or [w.waiting_on for w in open_waits]]
     reason = outcome.reason or "waiting for " + ", ".join(on)
     if not outcome.waiting_on:  # no call said for what
-        reason = notices.listed([wait.reason for wait in open_waits])
-    worked = node.worked_seconds + _since_claim(tx, node)
+        reason = texts.join_limited([wait.reason for wait in open_waits])
+    worked = node.worked_seconds + _seconds_since_claim(tx, node)
     nodes.move(
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=on, reason=reason)
-    stage_clocks.hold_above(tx, node.id)
-    if said := _said_meanwhile(tx, node):
+    stage_clocks.pause_or_resume_above(tx, node.id)
+    if said := _unheard_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
-    planning.distribute(tx, node.team_id)  # whoever made work and waits leaves it to others
+    planning.assign_unowned(tx, node.team_id)  # whoever made work and waits leaves it to others
     tx.wake(lease.agent_id, node.lane)  # the queue may hold something that need not wait
     return None
 
 
-def _said_meanwhile(tx: Tx, node: WorkNode) -> list[Message]:
+def _unheard_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
     """Return the unheard messages that end this node's waits at once.
 
     A node that parks as a whole (its model is refused, it crashed) may do so before it hears its
@@ -161,7 +161,7 @@ def _said_meanwhile(tx: Tx, node: WorkNode) -> list[Message]:
     return [message for message in said if message.created_at > node.claimed_at]
 
 
-def _since_claim(tx: Tx, node: WorkNode) -> float:
+def _seconds_since_claim(tx: Tx, node: WorkNode) -> float:
     return 0.0 if node.claimed_at is None else (tx.now - node.claimed_at).total_seconds()
 
 

@@ -10,7 +10,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import planning, waiting
-from agiraph.services.board.notices import first_line
+from agiraph.services.board.texts import first_line
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.triggers import definitions
@@ -52,12 +52,12 @@ def say(
         kind="nudge" if nudge else "message",
         client_id=client_id,
         sets_to_work=not answered,
-        reply_id=_reply_to(tx, agent).id if answered and is_new else None,
+        reply_id=_pending_reply(tx, agent).id if answered and is_new else None,
         attachments=attachments,
     )
 
 
-def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
+def _pending_reply(tx: Tx, agent: Agent) -> WorkNode:
     """The reply that answers what is said now: one for all that comes before it is begun."""
     return nodes.unbegun(tx, Queue(agent.id, "reply")) or planning.create(
         tx,
@@ -72,7 +72,7 @@ def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
     )
 
 
-def conclude(
+def end_reply(
     tx: Tx, lease: Lease, outcome: Finished | Failed, *, text: str, work: Work | None = None
 ) -> None:
     """End a reply with these words; unless that was decided in it, what was asked becomes work.
@@ -106,7 +106,7 @@ def conclude(
         start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
     else:
         waiting.interrupt(tx, agent.id, asked, asking_only=not unheard)
-    endings.conclude(tx, lease, outcome)
+    endings.end_node(tx, lease, outcome)
 
 
 def start_work(
@@ -115,7 +115,7 @@ def start_work(
     """What a person asked for becomes this agent's work."""
     asked = messages.to_answer(tx, reply_id)
     messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
-    _open_again(tx, agent)
+    _reactivate_team(tx, agent)
     node = planning.create(
         tx,
         team_id=agent.team_id,
@@ -131,7 +131,7 @@ def start_work(
     return node
 
 
-def _open_again(tx: Tx, agent: Agent) -> None:
+def _reactivate_team(tx: Tx, agent: Agent) -> None:
     """A team that was done, or stopped, has something to do again."""
     team = teams.TEAMS.get(tx, agent.team_id, lock=True)
     if team.status in ("completed", "stopped"):

@@ -8,7 +8,7 @@ from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.board import leases, notices, planning, stage_clocks, stages, waiting
+from agiraph.services.board import leases, planning, stage_clocks, stages, texts, waiting
 from agiraph.services.lifecycle import idle, research
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -18,12 +18,12 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 
-def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
+def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
-    status, text, doubts = _told(outcome)
+    status, text, doubts = _as_stored(outcome)
     node = nodes.move(
         tx,
         node,
@@ -35,7 +35,7 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         ended_at=tx.now,
         owner=None,
     )
-    _close(tx, node)
+    _close_thread(tx, node)
     tx.emit(
         node.team_id,
         "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
@@ -46,26 +46,26 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     )
     if status is NodeStatus.FAILED:
         _cancel_children(tx, node)
-    _spread(tx, node, text)
-    _take_up_late_mail(tx, agent)
-    idle.begin(tx, agent, node)
-    roster.leave(tx, agent)
-    planning.distribute(tx, node.team_id)
+    _notify_waiters(tx, node, text)
+    _turn_late_mail_into_work(tx, agent)
+    idle.start_if_idle(tx, agent, node)
+    roster.retire(tx, agent)
+    planning.assign_unowned(tx, node.team_id)
     tx.wake(agent.id, node.lane)
     return node
 
 
-def _told(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
+def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
     """The status that an outcome leads to, and its words and doubts as messages can carry them.
 
     What comes after must not depend on what a model or a program wrote: an end is never refused.
     """
     match outcome:
         case Finished(result, doubts=doubts):
-            cut = None if doubts is None else notices.cut(doubts, notices.DOUBTS)
-            return NodeStatus.COMPLETED, notices.fitted(result), cut
+            cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
+            return NodeStatus.COMPLETED, texts.fit_message(result), cut
         case Failed(detail=detail):
-            return NodeStatus.FAILED, notices.fitted(detail), None
+            return NodeStatus.FAILED, texts.fit_message(detail), None
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
@@ -88,7 +88,7 @@ def _cancel_children(tx: Tx, node: WorkNode) -> None:
         cancel(tx, child.id)
 
 
-def cancelled(tx: Tx, lease: Lease) -> None:
+def end_cancelled_run(tx: Tx, lease: Lease) -> None:
     """The runner has stopped a node it was asked to cancel."""
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
@@ -98,10 +98,12 @@ def cancelled(tx: Tx, lease: Lease) -> None:
 
 def end_cancelled(tx: Tx, node: WorkNode) -> None:
     reason = StopReason.CANCELLED
-    _end_unrun(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
+    _end_without_run(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
 
 
-def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str) -> None:
+def _end_without_run(
+    tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str
+) -> None:
     """End a node without its worker's doing."""
     node = nodes.move(
         tx,
@@ -112,23 +114,23 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
         waiting_reason=None,
         owner=None,
     )
-    _close(tx, node)
+    _close_thread(tx, node)
     event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
     tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
     _cancel_children(tx, node)
-    _spread(tx, node, why)
+    _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
         agent = teams.lock(tx, node.assignee_id)
-        _take_up_late_mail(tx, agent)
-        idle.begin(tx, agent, node)
-        roster.leave(tx, agent)
-    planning.distribute(tx, node.team_id)
+        _turn_late_mail_into_work(tx, agent)
+        idle.start_if_idle(tx, agent, node)
+        roster.retire(tx, agent)
+    planning.assign_unowned(tx, node.team_id)
 
 
-def _close(tx: Tx, node: WorkNode) -> None:
+def _close_thread(tx: Tx, node: WorkNode) -> None:
     """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
     waits.drop(tx, node.id)
-    stage_clocks.hold_above(tx, node.id)
+    stage_clocks.pause_or_resume_above(tx, node.id)
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
     lease = Lease(
@@ -138,28 +140,28 @@ def _close(tx: Tx, node: WorkNode) -> None:
         thread_id=thread.id,
         epoch=thread.epoch,
     )
-    leases.charge_lost(tx, lease)
+    leases.charge_lost_call(tx, lease)
     leases.end_run(tx, lease, closed_at=tx.now)
 
 
-def _spread(tx: Tx, node: WorkNode, text: str) -> None:
+def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     """Let everyone know who waited for this end: once each."""
-    told = _is_waiting(tx, node)
+    told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
-    notice = notices.completion(node, worker=worker, text=text)
+    notice = texts.completion(node, worker=worker, text=text)
     waiting.settle(tx, WaitingOn("node", node.id), notice, failed=not done)
     if node.stage_id is not None:
-        stages.judge(tx, node.stage_id)
+        stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         research.deliver(tx, node, text)
         told = told or node.creator_id == HUMAN
     if not told:
-        _report(tx, node, text, notice)
+        _report_end(tx, node, text, notice)
     _release_dependents(tx, node)
 
 
-def _is_waiting(tx: Tx, node: WorkNode) -> bool:
+def _creator_waits(tx: Tx, node: WorkNode) -> bool:
     """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
     open_waits = waits.on(tx, WaitingOn("node", node.id))
     if node.stage_id is not None:
@@ -167,13 +169,13 @@ def _is_waiting(tx: Tx, node: WorkNode) -> bool:
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
-def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
+def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
     """Every request ends in a delivery; nobody is told what they did themselves."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
     if node.creator_id == HUMAN and node.status is NodeStatus.CANCELLED:
         return  # only a person, or the end of everything, cancels what a person asked for
-    recipient = _hearer(tx, node)
+    recipient = _report_recipient(tx, node)
     if recipient == node.assignee_id:
         return
     bus.send(
@@ -182,14 +184,14 @@ def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         sender=node.assignee_id or SYSTEM,
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
-        title=notices.title_of(node),
+        title=texts.title_of(node),
         text=text if recipient == HUMAN else notice,
         node_id=node.id,
         refusable=False,
     )
 
 
-def _hearer(tx: Tx, node: WorkNode) -> str:
+def _report_recipient(tx: Tx, node: WorkNode) -> str:
     """Who is told how a node ended: its creator; once that has left, the first member there is."""
     if node.creator_id == HUMAN:
         return HUMAN
@@ -215,22 +217,22 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
             continue  # it needed another one of these, and has ended with that
         needed = dependencies.needs(tx, dependent.id)
         unmet = [n for n in needed if planning.is_unmet(n)]
-        what = notices.listed([f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
+        what = texts.join_limited([f"{texts.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
         if unmet and dependent.if_unmet == "fail":
             why = f"It needs what did not succeed: {what}."
-            _end_unrun(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
+            _end_without_run(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
         elif unmet and dependent.if_unmet == "skip":
             why = f"It was left out, because it needs what did not succeed: {what}."
-            _end_unrun(tx, dependent, NodeStatus.CANCELLED, StopReason.SKIPPED, why)
+            _end_without_run(tx, dependent, NodeStatus.CANCELLED, StopReason.SKIPPED, why)
         elif any(not n.status.is_final for n in needed):
             continue
         elif unmet and dependent.if_unmet == "ask":
-            _ask_about(tx, dependent, what)
+            _ask_coordinator(tx, dependent, what)
         elif dependent.assignee_id is not None:
-            planning.hand_out(tx, dependent)
+            planning.assign_ready(tx, dependent)
 
 
-def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
+def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     """Let the coordinator decide whether a node is done without what it needs."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
@@ -241,15 +243,15 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
         sender=SYSTEM,
         recipient=_coordinator_or_human(tx, node.team_id),
         kind="nudge",  # becomes new work for a coordinator that has none left
-        title=notices.title_of(node),
-        text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
+        title=texts.title_of(node),
+        text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
         "somebody with assign_worker all the same, or go on without it.",
         node_id=node.id,
         refusable=False,
     )
 
 
-def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
+def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
     """A message that came as the agent finished becomes its next piece of work."""
     late = [
         m

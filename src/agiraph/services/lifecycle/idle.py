@@ -8,7 +8,7 @@ from agiraph.store import nodes
 from agiraph.store.tx import Tx
 
 
-def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
+def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """The agent has ended its last piece of work; unless there is more, it rests from now on."""
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return

@@ -32,7 +32,7 @@ NO_REPLY = "I have your message, but something went wrong while I answered it: {
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class SystemNote:
     """Something the runtime has to say in a thread, once."""
 
     ref: str
@@ -70,7 +70,7 @@ def begin(
 
     `tainted_by` is about the former; of the latter the node itself tells.
     """
-    pen = _Pen(tx, lease)
+    pen = _ThreadWriter(tx, lease)
     task = taint.of_task(tx, NODES.get(tx, lease.node_id))
     return [
         pen.write(role="system", ref="system", text=system, tainted_by=tainted_by),
@@ -82,7 +82,7 @@ def begin(
 
 def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> Halt | None:
     """Answers of calls that neither end the node nor park it; and whether it should stop now."""
-    pen = _Pen(tx, lease)
+    pen = _ThreadWriter(tx, lease)
     for call, done in answers:
         pen.answer(call, done)
     return nodes.news(tx, lease.node_id).halt
@@ -93,7 +93,7 @@ def catch_up(
     lease: Lease,
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
-    notices: Sequence[Notice] = (),
+    notices: Sequence[SystemNote] = (),
     hear: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
@@ -103,13 +103,13 @@ def catch_up(
     The answers that led here commit with it; what is held is the intent to ask the model. Not to
     hear leaves the mail for the next yield point.
     """
-    pen = _Pen(tx, lease)
+    pen = _ThreadWriter(tx, lease)
     for call, done in answers:
         pen.answer(call, done)
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
         return Heard([], news.halt)
-    if spent := budgets.spent(tx, lease, paid_from):
+    if spent := budgets.check_envelopes(tx, lease, paid_from):
         return Heard([], spent=spent)
     turns = [pen.write(role="user", ref=n.ref, text=n.text) for n in notices]
     if hear and news.mail:
@@ -147,7 +147,7 @@ def reply(
 ) -> Turn:
     """A model's whole answer, with what it cost."""
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
-    turn = _Pen(tx, lease).write(
+    turn = _ThreadWriter(tx, lease).write(
         role="assistant",
         text=text,
         calls=calls,
@@ -164,7 +164,7 @@ def reply(
         agent_id=lease.agent_id,
         seq=turn.seq,
         text=text[:PREVIEW],
-        calls=[{"id": c.id, "name": c.name, "arguments": _preview(c)} for c in calls],
+        calls=[{"id": c.id, "name": c.name, "arguments": _argument_preview(c)} for c in calls],
         tokens=usage.tokens,
         usd=usage.usd,
     )
@@ -176,20 +176,20 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
 
     What came before stays where it is; it is only no longer shown.
     """
-    turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
+    turn = _ThreadWriter(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
     tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
     return turn
 
 
-def lose_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
+def record_lost_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
     """Write down that a model call brought nothing, and charge what was held for it.
 
     A call that certainly cost nothing (`unused`) is not charged.
     """
     if unused:
-        leases.free_held(tx, lease)
+        leases.release_reservation(tx, lease)
     else:
-        leases.charge_lost(tx, lease)
+        leases.charge_lost_call(tx, lease)
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
@@ -203,7 +203,7 @@ def intend(
     tainted_by: str | None = None,
 ) -> Turn:
     """A call that must not be made twice is about to be made."""
-    return _Pen(tx, lease).write(
+    return _ThreadWriter(tx, lease).write(
         role="intent",
         ref=call.id,
         text=call.name,
@@ -215,7 +215,7 @@ def intend(
 
 def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
     """A call's answer; if it ends the node, the end commits with it."""
-    pen = _Pen(tx, lease)
+    pen = _ThreadWriter(tx, lease)
     if isinstance(answer, Pending):
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
@@ -239,7 +239,7 @@ def perform(
     return answer, record(tx, lease, call, answer)
 
 
-def weigh(
+def ask_permission(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
     """Whether a call may be made: recorded if the answer is no, or not known yet."""
@@ -253,12 +253,12 @@ def weigh(
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     """End the node, and with it a finite team whose goal that node was."""
     if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
-        return conversation.conclude(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
-    teams.close_after(tx, endings.conclude(tx, lease, outcome))
+        return conversation.end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
+    teams.close_after(tx, endings.end_node(tx, lease, outcome))
     return None
 
 
-class _Pen:
+class _ThreadWriter:
     """Writes on where a thread ends, as long as its lease holds."""
 
     def __init__(self, tx: Tx, lease: Lease) -> None:
@@ -290,7 +290,7 @@ class _Pen:
         )
 
 
-def _preview(call: ToolCall) -> dict[str, Any]:
+def _argument_preview(call: ToolCall) -> dict[str, Any]:
     """A call's arguments, short enough for an event."""
     if call.malformed is not None:
         return {"malformed": call.malformed[:PREVIEW]}

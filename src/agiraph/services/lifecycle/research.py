@@ -10,7 +10,7 @@ from agiraph.domain.ids import HUMAN, NodeId
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services.board import budgets, notices, planning
+from agiraph.services.board import budgets, planning, texts
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
@@ -76,7 +76,7 @@ def start(
         tx,
         team_id=agent.team_id,
         task=words.safe_substitute(goal=goal.strip(), searches=searches, pages=pages),
-        title=f"Research: {notices.first_line(goal)}",
+        title=f"Research: {texts.first_line(goal)}",
         source="user" if parent_id is None else "delegation",
         creator_id=HUMAN if parent_id is None else agent.id,
         assignee_id=worker.id,
@@ -98,17 +98,19 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     What somebody wrote down before their means ran out is a report, too: an incomplete one.
     """
     assert node.asked_of is not None
-    title = notices.title_of(node)
+    title = texts.title_of(node)
     report = (node.result or "").strip()
     if not report:
-        why = text.strip() if text != notices.NO_WORDS else "It ended without a report."
-        _send(tx, node, kind="failure", title=title, text=f"There is no report. {why}")
-        return _tell(tx, node, f"I could not finish the research you asked for ({title}): {why}")
-    report = notices.fitted(report)
+        why = text.strip() if text != texts.NO_WORDS else "It ended without a report."
+        _send_to_inbox(tx, node, kind="failure", title=title, text=f"There is no report. {why}")
+        return _send_summary(
+            tx, node, f"I could not finish the research you asked for ({title}): {why}"
+        )
+    report = texts.fit_message(report)
     is_whole = node.status is NodeStatus.COMPLETED
     if not is_whole:
         title, report = f"{title} (incomplete)", f"{text.strip()}\n\n{report}"
-    _send(tx, node, kind="report", title=title, text=report)
+    _send_to_inbox(tx, node, kind="report", title=title, text=report)
     strange = node.tainted_by is not None
     passages.put(
         tx,
@@ -120,10 +122,10 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         tainted=strange,
     )
     lead = f"The research is done ({title}); the whole report is in your inbox."
-    return _tell(tx, node, f"{lead}\n\n{summary(node.result or '')}")
+    return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 
 
-def _send(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
+def _send_to_inbox(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
     bus.send(
         tx,
         team_id=node.team_id,
@@ -137,7 +139,7 @@ def _send(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -
     )
 
 
-def _tell(tx: Tx, node: WorkNode, text: str) -> None:
+def _send_summary(tx: Tx, node: WorkNode, text: str) -> None:
     """A few words in the conversation that it came from."""
     assert node.asked_of is not None
     bus.send(

@@ -30,9 +30,11 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     assignee = node.assignee_id
     if assignee is None:
         raise Refused(f"{node_id} belongs to nobody; assign it first.")
-    roster.return_to_work(tx, teams.lock(tx, assignee))
+    roster.reinstate(tx, teams.lock(tx, assignee))
     thread = threads.of_node(tx, node.id)
-    budget, added = _again(tx, node, [] if thread is None else threads.turns(tx, thread.id))
+    budget, added = _renewed_budget(
+        tx, node, [] if thread is None else threads.turns(tx, thread.id)
+    )
     node = nodes.move(
         tx,
         node,
@@ -44,9 +46,9 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
         budget=budget,
         worked_seconds=0.0 if "seconds" in added else node.worked_seconds,
     )
-    _check_above(tx, node)
+    _check_ancestors(tx, node)
     if thread is not None:
-        _tell(tx, thread.id, node, added)
+        _reopen_thread(tx, thread.id, node, added)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, "team.resumed")
@@ -56,13 +58,13 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     return node
 
 
-def _tell(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
+def _reopen_thread(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
     more = ", ".join(f"{amount:g} more {name}" for name, amount in added.items())
     text = TRY_AGAIN + (MORE.format(added=more) if more else "")
     leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.attempt}", text=text)
 
 
-def _again(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
+def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
     """The budget of another try, and what it has more than the old one, by name."""
     budget, used = node.budget, spend.total(tx, node.id)
     replies = [t for t in turns if t.role == "assistant" and t.node_id == node.id]
@@ -104,7 +106,7 @@ def _out_of_time(node: WorkNode) -> bool:
     )
 
 
-def _check_above(tx: Tx, node: WorkNode) -> None:
+def _check_ancestors(tx: Tx, node: WorkNode) -> None:
     """Refuse a try that could not make a single call to a model."""
     left = budgets.seconds_left(tx, node)
     if left is not None and left <= 0:
@@ -113,7 +115,7 @@ def _check_above(tx: Tx, node: WorkNode) -> None:
             "the task anew."
         )
     for envelope in budgets.envelopes(tx, node):
-        reason = budgets.exhausted(envelope, spend.total(tx, envelope.node_id))
+        reason = budgets.exhausted_limit(envelope, spend.total(tx, envelope.node_id))
         if reason is not None and envelope.node_id == node.id:
             raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
         if reason is not None:

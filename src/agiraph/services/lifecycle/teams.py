@@ -21,13 +21,13 @@ HOUR = 3600.0
 """How long after its last work a coordinator wakes by itself, unless the team says otherwise."""
 
 
-class Founded(NamedTuple):
+class NewTeam(NamedTuple):
     team: Team
     coordinator: Agent
     node: WorkNode | None
 
 
-def found(
+def create(
     tx: Tx,
     *,
     goal: str,
@@ -42,7 +42,7 @@ def found(
     soul: str = "",
     start: bool = True,
     heartbeat: float | None = HOUR,
-) -> Founded:
+) -> NewTeam:
     """A new team with its coordinator and, unless it should wait, its first piece of work."""
     check_goal(goal)
     team = Team(
@@ -61,10 +61,10 @@ def found(
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = get_to_work(tx, team, coordinator, budget) if start else None
+    node = start_goal(tx, team, coordinator, budget) if start else None
     if heartbeat is not None:
         definitions.birth(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
-    return Founded(team, coordinator, node)
+    return NewTeam(team, coordinator, node)
 
 
 def check_goal(goal: str) -> None:
@@ -74,7 +74,7 @@ def check_goal(goal: str) -> None:
         raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
 
 
-def get_to_work(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
+def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
     """The first piece of work towards a goal."""
     return planning.create(
         tx,
@@ -97,7 +97,7 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
         tx.wake(agent.id, "reflection")
-    planning.distribute(tx, team_id)  # what could start meanwhile
+    planning.assign_unowned(tx, team_id)  # what could start meanwhile
     return team
 
 
@@ -117,7 +117,7 @@ def archive(tx: Tx, team_id: TeamId) -> Team:
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
 
 
-def aim(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
+def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
     """A new goal for the same team: what is open for the old one ends, what it knows stays."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
@@ -128,7 +128,7 @@ def aim(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> 
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
     tx.emit(team_id, "team.resumed", goal=goal.strip())
     definitions.revive(tx, team_id)
-    get_to_work(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
+    start_goal(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
     return teams.TEAMS.get(tx, team_id)
 
 
@@ -157,14 +157,14 @@ def close_after(tx: Tx, node: WorkNode) -> None:
     if node.parent_id is not None:
         return
     if not node.is_goal:
-        close_again(tx, team.id)
+        complete_again(tx, team.id)
     elif node.status is NodeStatus.COMPLETED:
         complete(tx, team.id, unless=node.id)
     elif not nodes.any_open_beside(tx, node):
         stop(tx, team.id)
 
 
-def close_again(tx: Tx, team_id: TeamId) -> None:
+def complete_again(tx: Tx, team_id: TeamId) -> None:
     """Complete a team that had reached its goal and was opened again for some other work.
 
     That is when none of its work is open and, beside the heartbeat every team has, no trigger.

@@ -20,5 +20,5 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
         elif timer.startswith(firing.TIMER):
             due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         else:
-            waiting.run_out(tx, timer)
+            waiting.time_out(tx, timer)
     return len(fired)

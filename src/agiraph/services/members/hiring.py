@@ -35,7 +35,7 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
     address = address.strip()
     kind, colon, rest = address.partition(":")
     if colon and kind.lower() == "new":
-        return _new(tx, hirer, rest)
+        return _hire_new(tx, hirer, rest)
     if colon and kind.lower() == "cli":
         return cli_agent(tx, hirer, rest)
     specialist = hirer.specialists.get(address.lower())
@@ -43,16 +43,16 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
         agent = teams.by_name(tx, hirer.agent.team_id, address)
     except NotFound as unknown:
         if specialist is None:
-            raise _unknown(tx, hirer, address, unknown) from unknown
-        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+            raise _unknown_address(tx, hirer, address, unknown) from unknown
+        return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     if agent.id == hirer.agent.id:
         raise Refused("That is you. Do it yourself, or give it to somebody else.")
     if specialist is not None and agent.role == specialist.name:  # the kind, not this very one
-        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+        return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     return agent
 
 
-def _unknown(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
+def _unknown_address(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
     if not address:
         return Refused(f"Say who is to do it. {FORMS}")
     if "/" in address:
@@ -61,20 +61,20 @@ def _unknown(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
     return Refused(f"{error} Specialists: {known}. {FORMS}")
 
 
-def _new(tx: Tx, hirer: Hirer, rest: str) -> Agent:
+def _hire_new(tx: Tx, hirer: Hirer, rest: str) -> Agent:
     name, colon, model = rest.partition(":")
     known = hirer.specialists.get(name.strip().lower())
     if colon and known is not None:
-        return _specialist(tx, hirer, known, _model(hirer, model), fresh=True)
+        return _idle_or_new_specialist(tx, hirer, known, _parse_model(hirer, model), fresh=True)
     if colon and "/" not in name:
         listed = ", ".join(hirer.specialists)
         raise Refused(f"There is no specialist {name!r}; there are: {listed}. {FORMS}")
-    model = _model(hirer, rest)
+    model = _parse_model(hirer, rest)
     stem = model.rpartition("/")[2].partition(":")[0]
     return _hire(tx, hirer, stem=stem, role="worker", model=model)
 
 
-def _model(hirer: Hirer, name: str) -> str:
+def _parse_model(hirer: Hirer, name: str) -> str:
     name = name.strip()
     provider, slash, model = name.partition("/")
     if not slash or not provider or not model:
@@ -82,10 +82,10 @@ def _model(hirer: Hirer, name: str) -> str:
         raise Refused(
             f"new:{name} does not name a model: it takes provider/model, such as new:{example}."
         )
-    return check(hirer, name)
+    return check_model(hirer, name)
 
 
-def check(hirer: Hirer, name: str) -> str:
+def check_model(hirer: Hirer, name: str) -> str:
     """A model's name, if there is such a provider and we may ask it."""
     try:
         hirer.check_model(name)
@@ -94,7 +94,7 @@ def check(hirer: Hirer, name: str) -> str:
     return name
 
 
-def _specialist(
+def _idle_or_new_specialist(
     tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
 ) -> Agent:
     """Somebody of this kind who has nothing to do, else a new one."""
@@ -154,7 +154,7 @@ def _hire(
     )
 
 
-def engage(tx: Tx, agent: Agent, node_id: NodeId) -> None:
+def set_purpose(tx: Tx, agent: Agent, node_id: NodeId) -> None:
     """Remember what somebody was hired for; it is what they stay for, unless promoted."""
     if not agent.persistent and agent.created_for is None:
         teams.AGENTS.update(tx, agent.id, created_for=node_id)

@@ -36,7 +36,7 @@ def hire(
 ) -> Agent:
     """A new member, if the team may still grow."""
     _check_name(name)
-    make_room(tx, team_id)
+    check_capacity(tx, team_id)
     if name.lower() in teams.names(tx, team_id):
         raise Refused(f"There is already a {name!r} on this team; choose another name.")
     agent = Agent(
@@ -77,7 +77,7 @@ def _check_name(name: str) -> None:
         )
 
 
-def make_room(tx: Tx, team_id: TeamId) -> None:
+def check_capacity(tx: Tx, team_id: TeamId) -> None:
     """Refuse to let a team grow beyond its limits; its row is held, so that nobody else does."""
     limits = TEAMS.get(tx, team_id, lock=True).limits
     if teams.count(tx, team_id) >= limits.agents:
@@ -105,7 +105,7 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
     return next(n for i in range(2, 10_000) if (n := f"{stem}-{i}").lower() not in taken)
 
 
-def leave(tx: Tx, agent: Agent) -> bool:
+def retire(tx: Tx, agent: Agent) -> bool:
     """Let somebody go who was hired for one task, when nothing is left to do for them."""
     if agent.persistent or agent.retired_at is not None or nodes.is_needed(tx, agent.id):
         return False
@@ -114,11 +114,11 @@ def leave(tx: Tx, agent: Agent) -> bool:
     return True
 
 
-def return_to_work(tx: Tx, agent: Agent) -> Agent:
+def reinstate(tx: Tx, agent: Agent) -> Agent:
     """Bring back somebody who has left; they count as a member again."""
     if agent.retired_at is None:
         return agent
-    make_room(tx, agent.team_id)
+    check_capacity(tx, agent.team_id)
     AGENTS.update(tx, agent.id, retired_at=None)
     return AGENTS.get(tx, agent.id)
 
@@ -126,7 +126,7 @@ def return_to_work(tx: Tx, agent: Agent) -> Agent:
 def promote(tx: Tx, agent: Agent) -> Agent:
     """Somebody hired for one task stays for good."""
     if not agent.persistent:
-        agent = return_to_work(tx, agent)
+        agent = reinstate(tx, agent)
         AGENTS.update(tx, agent.id, persistent=True)
         tx.emit(agent.team_id, "agent.promoted", agent_id=agent.id, name=agent.name)
     return AGENTS.get(tx, agent.id)

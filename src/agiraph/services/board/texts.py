@@ -33,7 +33,7 @@ def assignment(node: WorkNode, *, giver: str) -> str:
     if node.refs:
         named = ", ".join(f"{name} ({path})" for name, path in node.refs.items())
         lines.append(f"To read with read_ref: {named}")
-    parts = ["\n".join(lines), _framed("TASK", node.task.strip())]
+    parts = ["\n".join(lines), _frame("TASK", node.task.strip())]
     if node.acceptance:
         parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))
     return "\n\n".join(parts)
@@ -53,8 +53,8 @@ def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST
         more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
         lines.append(f"Files: {shown[:NAMES]}{more}")
     if node.doubts:
-        lines.append(f"Not confirmed: {cut(node.doubts, DOUBTS)}")
-    return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text, longest))
+        lines.append(f"Not confirmed: {truncate(node.doubts, DOUBTS)}")
+    return "\n".join(lines) + "\n\n" + _frame("RESULT", _truncate_result(text, longest))
 
 
 _ENDINGS = {
@@ -65,21 +65,21 @@ _ENDINGS = {
 
 
 def title_of(node: WorkNode) -> str:
-    return cut(node.title.strip(), TITLE) or first_line(node.task) or node.id
+    return truncate(node.title.strip(), TITLE) or first_line(node.task) or node.id
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """The text, or as much of it as fits with a mark at its end."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def listed(names: Sequence[str], by: str = "; ") -> str:
+def join_limited(names: Sequence[str], by: str = "; ") -> str:
     """The first of these names in one line, and how many more there are."""
     shown = by.join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown}{by}and {len(names) - LISTED} more"
 
 
-def fitted(text: str, *, whole: str = "") -> str:
+def fit_message(text: str, *, whole: str = "") -> str:
     """The text as a message can carry it: never blank, and never longer than a message.
 
     `whole` says where all of a long text is.
@@ -97,11 +97,11 @@ def first_line(text: str) -> str:
     return first if len(first) <= 80 else first[:79] + "…"
 
 
-def _framed(what: str, text: str) -> str:
+def _frame(what: str, text: str) -> str:
     return f"--- {what} ---\n{text}\n--- END OF {what} ---"
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncate_result(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     where = "in its files" if longest == LONGEST else "by task_output"
