@@ -1,4 +1,4 @@
-"""Costs: what a team's work has cost, added up."""
+"""Costs: add up what a team's work has cost, by agent, purpose, model and node."""
 
 from collections import defaultdict
 from collections.abc import Callable

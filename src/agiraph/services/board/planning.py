@@ -1,4 +1,4 @@
-"""Board: making nodes within the team's limits, and handing them out."""
+"""Planning: create nodes within the team's limits and assign them to agents."""
 
 from collections.abc import Mapping, Sequence
 
@@ -39,7 +39,8 @@ def create(
     asked_of: AgentId | None = None,
     tainted_by: str | None = None,
 ) -> WorkNode:
-    """A new node: in its assignee's queue if it can start, else where it waits for that."""
+    """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
+    pending."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
@@ -106,9 +107,11 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
 
 
 def add_dependencies(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
-    """Let a node start only when others have ended; a circle of such needs is refused."""
+    """Make a node depend on others; refuse a cycle, and a dependency that has failed."""
     for needed_id in dict.fromkeys(needed):
-        found = NODES.find(tx, needed_id, lock=True)  # it must not end unnoticed meanwhile
+        found = NODES.find(
+            tx, needed_id, lock=True
+        )  # it must not end before the dependency is stored
         if found is None or found.team_id != node.team_id:
             raise NotFound("node", needed_id, known="check_board lists them with their ids.")
         if dependencies.leads_to(tx, needed_id, node.id):
@@ -122,12 +125,12 @@ def add_dependencies(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
 
 
 def is_unmet(needed: WorkNode) -> bool:
-    """Whether a node that others need has ended without success."""
+    """Whether a dependency has ended without success."""
     return needed.status.is_final and needed.status is not NodeStatus.COMPLETED
 
 
 def is_ready(tx: Tx, node: WorkNode) -> bool:
-    """Whether nothing keeps a node from starting."""
+    """Whether all dependencies of a node let it start."""
     return all(
         n.status is NodeStatus.COMPLETED or (n.status.is_final and node.if_unmet == "go_on")
         for n in dependencies.needs(tx, node.id)
@@ -135,7 +138,7 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 
 
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
-    """Put a node into an agent's queue."""
+    """Put a node into an agent's queue. Locks the agent's row."""
     agent = teams.lock(tx, agent_id)
     if node.lane == "work":
         agent = roster.reinstate(tx, agent)
@@ -146,7 +149,7 @@ def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
 
 
 def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
-    """Somebody decides who is to do a node that nobody has begun."""
+    """Give a node that has not started to this agent; it stays pending while it needs others."""
     if node.status not in (NodeStatus.PENDING, NodeStatus.ASSIGNED):
         who = "" if node.assignee_id is None else f" with {name_of(tx, node.assignee_id)}"
         raise Refused(f"{node.id} is {node.status}{who}; only work nobody has begun can be given.")
@@ -160,7 +163,7 @@ def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
 
 
 def assign_unowned(tx: Tx, team_id: TeamId) -> None:
-    """Give what nobody was chosen for to whoever has nothing to do, or to somebody new."""
+    """Assign every ready node without an assignee to an idle agent, or hire one for it."""
     if TEAMS.get(tx, team_id).status != "active":
         return
     for node in nodes.unowned(tx, team_id):
@@ -169,7 +172,10 @@ def assign_unowned(tx: Tx, team_id: TeamId) -> None:
 
 
 def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:
-    """Give a ready node to whoever it is meant for, else to somebody idle, else to a newcomer."""
+    """Assign a ready node to its chosen agent, else to an idle one, else to a new one.
+
+    If the team may hire nobody, the node stays pending with the refusal as its reason.
+    """
     idle = (a.id for a in teams.members(tx, node.team_id) if _can_take(tx, a, node))
     try:
         chosen = node.assignee_id or next(idle, None) or _hire_worker(tx, node).id
@@ -195,6 +201,6 @@ def _hire_worker(tx: Tx, node: WorkNode) -> Agent:
 
 
 def name_of(tx: Tx, address: str) -> str:
-    """What an address is called."""
+    """Return an agent's name for its id; any other address, such as `human`, as it is."""
     agent = AGENTS.find(tx, address)
     return address if agent is None else agent.name

@@ -1,4 +1,4 @@
-"""Stages: nodes that are waited for together, until their contract is met, broken or too late."""
+"""Stages: wait for several nodes together until their contract is met, broken or timed out."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +17,13 @@ from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
 SUMMARY = 60_000
-"""Characters that all results of a stage together put into its coordinator's thread."""
+"""Characters that all results of a stage together may put into its coordinator's thread."""
 
 
 def start(
     tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
 ) -> Stage:
-    """Open a stage with these nodes, or add them to the one of this name that is running."""
+    """Open a stage with these nodes, or add them to the open stage of this name."""
     stage = running(tx, lease.node_id, name)
     if stage is None:
         if not node_ids:
@@ -51,7 +51,7 @@ def start(
 
 
 def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
-    """Let a node belong to a stage; False if it did before."""
+    """Add a node to a stage; False if it belongs to the stage already."""
     if node.stage_id == stage.id:
         return False
     if node.id == lease.node_id:
@@ -70,7 +70,7 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
 
 
 def _reopen(tx: Tx, stage: Stage) -> None:
-    """Its last node may end just as more are added: it goes on, with all of its time."""
+    """Set a stage to running again, with its whole time: its last node ended before more joined."""
     passed = (tx.now - stage.created_at).total_seconds()
     goes_on = {"status": "running", "ended_at": None, "paused_since": None}
     STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
@@ -79,14 +79,14 @@ def _reopen(tx: Tx, stage: Stage) -> None:
 
 
 def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
-    """The stage this node has open: of that name, or the newest."""
+    """Return the open stage of this node with that name, or the newest one."""
     found = [s for s in stages.of_node(tx, node_id) if s.status != "reconvened"]
     named = [s for s in found if name is None or s.name == name]
     return named[-1] if named else None
 
 
 def check_contract(tx: Tx, stage_id: StageId) -> None:
-    """Whether a stage is over, now that one of its nodes has ended."""
+    """End a stage if its contract is met or can no longer be met. Locks the stage's row."""
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
         return
@@ -100,10 +100,10 @@ def check_contract(tx: Tx, stage_id: StageId) -> None:
 
 
 def check_deadline(tx: Tx, stage_id: StageId) -> None:
-    """The stage's time may be over; the time a person was asked does not count."""
+    """End a stage whose time is over; set its timer anew if it was paused for some of that time."""
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:
-        return  # a clock that stands still is wound up again when it goes on
+        return  # resuming a paused clock sets the timer again
     left = stage_clocks.seconds_left(tx, stage)
     if left > 0:
         waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
@@ -112,7 +112,7 @@ def check_deadline(tx: Tx, stage_id: StageId) -> None:
 
 
 def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
-    """The coordinator has looked at a stage and goes on from there."""
+    """Close the open stage of a node with the coordinator's assessment."""
     stage = running(tx, lease.node_id)
     if stage is None:
         raise Refused("No stage of yours is open; start_stage begins one.")
@@ -141,7 +141,7 @@ _STATUS_TEXT = {
 
 
 def summary(tx: Tx, stage: Stage) -> str:
-    """How a stage stands, node by node, for its coordinator."""
+    """Return a text for the coordinator: the stage's status, and each node's result."""
     parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
     members = stages.nodes(tx, stage.id)
     longest = max(SUMMARY // max(len(members), 1), 200)

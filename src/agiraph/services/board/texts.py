@@ -1,13 +1,13 @@
-"""Notices: what the runtime tells an agent about work, always in one envelope."""
+"""Texts: the wording of tasks and results for agents, and the lengths that texts may have."""
 
 from collections.abc import Sequence
 
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
-"""Characters that one piece of work may put into another's thread; the rest is in its files."""
+"""Characters of a node's result that go into another thread; its files hold the rest."""
 NAMES = 2000
-"""Characters of the list of what it published."""
+"""Characters of the list of a node's published files."""
 TITLE = 200
 """Characters of a title, wherever one is shown."""
 DOUBTS = 4000
@@ -17,13 +17,13 @@ REASON = 400
 LISTED = 20
 """Nodes or files that one sentence names; of more, it gives the number."""
 MESSAGE = 100_000
-"""Characters of one message. A model or a person who writes more is refused; what the runtime
-itself reports is shortened, because nobody could write it anew."""
+"""Characters of one message. A longer one from a model or a person is refused; the runtime's own
+reports are cut instead, because nobody could write them again."""
 NO_WORDS = "(It ended without a word.)"
 
 
 def assignment(node: WorkNode, *, giver: str) -> str:
-    """A task, for whoever is to do it."""
+    """Return a node's task as text for its assignee."""
     lines = [
         "[Task] You have been given a task.",
         f"Title: {title_of(node)}",
@@ -40,7 +40,7 @@ def assignment(node: WorkNode, *, giver: str) -> str:
 
 
 def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST) -> str:
-    """How a task ended, for whoever gave it, with so much of its result."""
+    """Return how a node ended as text for its creator, with `longest` characters of its result."""
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
         f"Title: {title_of(node)}",
@@ -69,18 +69,18 @@ def title_of(node: WorkNode) -> str:
 
 
 def truncate(text: str, most: int) -> str:
-    """The text, or as much of it as fits with a mark at its end."""
+    """Return the text, cut to `most` characters with `…` at the end if it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def join_limited(names: Sequence[str], by: str = "; ") -> str:
-    """The first of these names in one line, and how many more there are."""
+    """Join the first names into one line, and say how many more there are."""
     shown = by.join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown}{by}and {len(names) - LISTED} more"
 
 
 def fit_message(text: str, *, whole: str = "") -> str:
-    """The text as a message can carry it: never blank, and never longer than a message.
+    """Return the text so that it fits into a message: not blank, and not longer than MESSAGE.
 
     `whole` says where all of a long text is.
     """
@@ -92,7 +92,7 @@ def fit_message(text: str, *, whole: str = "") -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of a text, as far as a title goes."""
+    """Return the first line of a text, cut to the length of a title."""
     first = next(iter(text.strip().splitlines()), "")
     return first if len(first) <= 80 else first[:79] + "…"
 

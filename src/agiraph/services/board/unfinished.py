@@ -1,4 +1,4 @@
-"""Unfinished: what a node has given away or asked for and not got back, and waiting for that."""
+"""Unfinished: what a node delegated or asked and has no result of yet, and waiting for it."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.ids import HUMAN
@@ -19,11 +19,11 @@ WAITING = (
 
 
 def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
-    """Open waits for all that is unfinished, for a node that replied in words.
+    """Open waits for all that is unfinished, for a node whose model replied in plain text.
 
-    Return the notice that tells its thread so; nothing if there is nothing to wait for. `reply` is
-    the place of those words in the thread. The runner parks the node next; if it dies before that,
-    its successor finds the waits and parks the node.
+    Return the turn that tells the agent so; nothing if there is nothing to wait for. `reply` is the
+    number of that reply in the thread. The runner parks the node next; if it dies before that, the
+    next claim finds the waits and parks the node.
     """
     page = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
@@ -41,15 +41,17 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
 
 
 def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
-    """What to wait for of the work that was given away, with what each is called.
+    """Return the waits for delegated nodes that have not ended, each with its name for people.
 
-    A child in a stage that still runs is waited for with that stage, which also has a time limit.
+    A child in a running stage is waited for through the stage, which has a time limit.
     """
     found: dict[WaitingOn, str] = {}
     for child in nodes.children(tx, lease.node_id):
         if child.status.is_final:
             continue
-        child = NODES.get(tx, child.id, lock=True)  # it must not end before the wait is written
+        child = NODES.get(
+            tx, child.id, lock=True
+        )  # it must not end between this check and the commit of the wait
         if child.status.is_final or not _will_end(tx, lease, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
@@ -61,14 +63,14 @@ def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
 
 
 def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
-    """Whether a child can end without another step of the node that would wait for it."""
+    """Whether a child can end without another step of the node that is going to wait for it."""
     if dependencies.leads_to(tx, child.id, lease.node_id):
         return False
     if child.status is not NodeStatus.PENDING:
         return True
     if child.assignee_id is None and planning.is_ready(tx, child):
         child = planning.assign_ready(tx, child)
-    # Else it waits for its creator's decision, or for somebody who could do it.
+    # A pending child without open dependencies needs its creator's decision or a free worker.
     return child.status is not NodeStatus.PENDING or any(
         not needed.status.is_final for needed in dependencies.needs(tx, child.id)
     )

@@ -13,7 +13,11 @@ from agiraph.store.tx import Tx
 def answer_question(
     tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
 ) -> None:
-    """A person's word, to the call that waits for it and to no other."""
+    """Close a question or a request with a person's answer, and give it to the call that waits.
+
+    The question is closed in the same transaction, so only the first answer counts. If no call
+    waits any more, the answer goes to the agent as a message.
+    """
     question = bus.close(tx, question_id, text, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
@@ -31,7 +35,7 @@ def answer_question(
         heard = heard or _has_ended(tx, question)
         late = f"(about {question.text!r}) {refused}"
     if not heard:
-        # Whoever asked has moved on; a late answer still counts, as a message.
+        # No call waits: it was interrupted, or its node has ended.
         bus.send(
             tx,
             team_id=question.team_id,
@@ -45,11 +49,11 @@ def answer_question(
 
 
 def _has_ended(tx: Tx, question: Message) -> bool:
-    """Whether the node that asked has ended, so that no call of it is left to approve."""
+    """Whether the node that asked has ended, so that there is no call left to approve."""
     return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
 
 
 def _member_or_coordinator(tx: Tx, agent_id: AgentId) -> AgentId:
-    """This agent; or the coordinator, if it has left the team since."""
+    """Return this agent's id, or the coordinator's if the agent has left the team."""
     agent = AGENTS.get(tx, agent_id)
     return agent.id if agent.retired_at is None else coordinator(tx, agent.team_id).id

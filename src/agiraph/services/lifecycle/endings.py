@@ -1,4 +1,8 @@
-"""Endings: how a node ends, and what that sets in motion. One transaction each."""
+"""Endings: end a node, report the end, and start what depended on it. One transaction each.
+
+A node's end, the answers to all who waited for it, the report to its creator and the start of its
+dependents commit together. After a crash either all of that has happened or none of it.
+"""
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
@@ -19,7 +23,7 @@ from agiraph.store.tx import Tx
 
 
 def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
-    """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
+    """End the node with this outcome, report it, and turn unread mail into the next work."""
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
@@ -56,9 +60,9 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
 
 
 def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
-    """The status that an outcome leads to, and its words and doubts as messages can carry them.
+    """Return the final status, and text and doubts cut to the length that a message may have.
 
-    What comes after must not depend on what a model or a program wrote: an end is never refused.
+    A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
         case Finished(result, doubts=doubts):
@@ -69,27 +73,28 @@ def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
-    """End a node and all below it: at once what is at rest, at its next yield point what runs."""
+    """Cancel a node and all below it. A running node stops at its next yield point."""
     node = NODES.get(tx, node_id, lock=True)
-    _cancel_children(tx, node)  # of a node that has ended, too: some may go on in the background
+    _cancel_children(tx, node)  # also of an ended node: its background work may still run
     if node.status.is_final:
         return
     if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
         NODES.update(tx, node_id, cancel_requested=True)
         tx.cancel(node.assignee_id, node.lane)
-        # If its runner is gone there is nobody to cancel: then whoever is woken ends the node.
+        # If the runner is dead, nobody hears the cancel. The wake makes another runner claim the
+        # node, and the claim ends it.
         return tx.wake(node.assignee_id, node.lane)
     end_cancelled(tx, node)
 
 
 def _cancel_children(tx: Tx, node: WorkNode) -> None:
-    for child in reversed(nodes.children(tx, node.id)):  # what needs others goes before them
+    for child in reversed(nodes.children(tx, node.id)):  # dependents before what they need
         cancel(tx, child.id)
 
 
 def end_cancelled_run(tx: Tx, lease: Lease) -> None:
-    """The runner has stopped a node it was asked to cancel."""
+    """End a node whose runner has stopped it on request."""
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
     end_cancelled(tx, node)
@@ -104,7 +109,7 @@ def end_cancelled(tx: Tx, node: WorkNode) -> None:
 def _end_without_run(
     tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str
 ) -> None:
-    """End a node without its worker's doing."""
+    """End a node that no runner is working on."""
     node = nodes.move(
         tx,
         node,
@@ -128,7 +133,7 @@ def _end_without_run(
 
 
 def _close_thread(tx: Tx, node: WorkNode) -> None:
-    """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
+    """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
     stage_clocks.pause_or_resume_above(tx, node.id)
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
@@ -145,7 +150,10 @@ def _close_thread(tx: Tx, node: WorkNode) -> None:
 
 
 def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
-    """Let everyone know who waited for this end: once each."""
+    """Answer the waits for this node, check its stage, report to its creator, start dependents.
+
+    A creator that waits gets the answer to its wait and no second message.
+    """
     told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
@@ -162,7 +170,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
 
 def _creator_waits(tx: Tx, node: WorkNode) -> bool:
-    """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
+    """Whether the node's creator waits for the node, or for the stage it belongs to."""
     open_waits = waits.on(tx, WaitingOn("node", node.id))
     if node.stage_id is not None:
         open_waits += waits.on(tx, WaitingOn("stage", node.stage_id))
@@ -170,11 +178,11 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
 
 
 def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
-    """Every request ends in a delivery; nobody is told what they did themselves."""
+    """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
     if node.creator_id == HUMAN and node.status is NodeStatus.CANCELLED:
-        return  # only a person, or the end of everything, cancels what a person asked for
+        return  # the person cancelled it, or stopped the team
     recipient = _report_recipient(tx, node)
     if recipient == node.assignee_id:
         return
@@ -192,7 +200,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
 
 
 def _report_recipient(tx: Tx, node: WorkNode) -> str:
-    """Who is told how a node ended: its creator; once that has left, the first member there is."""
+    """Return who gets the report: the node's creator, or the coordinator if it has left."""
     if node.creator_id == HUMAN:
         return HUMAN
     creator = AGENTS.find(tx, node.creator_id)
@@ -211,10 +219,10 @@ def _coordinator_or_human(tx: Tx, team_id: TeamId) -> str:
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
-    """Let go on what needed this node; if it did not succeed, as each of them declares."""
+    """Start the nodes that depend on this one; if it failed, apply each one's `if_unmet` policy."""
     for dependent in dependencies.dependents(tx, node.id):
         if NODES.get(tx, dependent.id).status is not NodeStatus.PENDING:
-            continue  # it needed another one of these, and has ended with that
+            continue  # an earlier round of this loop ended it
         needed = dependencies.needs(tx, dependent.id)
         unmet = [n for n in needed if planning.is_unmet(n)]
         what = texts.join_limited([f"{texts.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
@@ -233,7 +241,7 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
 
 
 def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
-    """Let the coordinator decide whether a node is done without what it needs."""
+    """Ask the coordinator whether a node should start although a dependency failed."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
@@ -252,18 +260,21 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
 
 
 def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
-    """A message that came as the agent finished becomes its next piece of work."""
+    """Turn mail that arrived while the agent finished into its next node.
+
+    The caller holds the agent's row lock, so no message can arrive between this and the commit.
+    """
     late = [
         m
         for m in messages.unseen(tx, agent.id)
         if m.kind in ASKS_FOR_WORK and not nodes.is_open(tx, m.reply_id)
-    ]  # what is being answered becomes work with the answer, or not at all
+    ]  # a message that a reply answers becomes work through that reply
     if not late or nodes.has_open(tx, agent.id):
-        return  # whoever works next hears it at the first yield point
+        return  # the agent's next run hears it at its first yield point
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
     try:
         bus.become_work(tx, agent, late)
     except Refused:
-        return  # a full team takes nobody back: the mail stays unread until the agent works again
+        return  # the team is full, so the agent cannot come back: its mail stays unread
     messages.mark_seen(tx, [m.id for m in late])

@@ -1,4 +1,8 @@
-"""Journal: every step of a thread, written under its lease before the next step starts."""
+"""Journal: write every step of a thread, under its lease, before the next step starts.
+
+Each verb checks the lease first. The check locks the thread's row and compares epochs; a runner
+whose thread was claimed again gets `Fenced` and writes nothing.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +37,7 @@ NO_REPLY = "I have your message, but something went wrong while I answered it: {
 
 @dataclass(frozen=True, slots=True)
 class SystemNote:
-    """Something the runtime has to say in a thread, once."""
+    """A message of the runtime to the agent, written into a thread once; `ref` tells it apart."""
 
     ref: str
     text: str
@@ -41,7 +45,7 @@ class SystemNote:
 
 @value
 class Reservation:
-    """What the next model call may cost at most."""
+    """The most that the next model call may cost: set aside from the budget until it ends."""
 
     model: str
     tokens: int
@@ -50,7 +54,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the yield point brought."""
+    """What a yield point found: new turns, or the reason why the node must stop."""
 
     turns: list[Turn]
     halt: Halt | None = None
@@ -66,25 +70,25 @@ def begin(
     attachments: tuple[Attachment, ...] = (),
     tainted_by: str | None = None,
 ) -> list[Turn]:
-    """The first two entries of a thread: what the agent is told for good, and what to do.
+    """Write the first two turns of a thread: the system prompt and the assignment.
 
-    `tainted_by` is about the former; of the latter the node itself tells.
+    `tainted_by` is about the system prompt; the node knows about the assignment.
     """
-    pen = _ThreadWriter(tx, lease)
+    writer = _ThreadWriter(tx, lease)
     task = taint.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        pen.write(role="system", ref="system", text=system, tainted_by=tainted_by),
-        pen.write(
+        writer.write(role="system", ref="system", text=system, tainted_by=tainted_by),
+        writer.write(
             role="user", ref="assignment", text=assignment, attachments=attachments, tainted_by=task
         ),
     ]
 
 
 def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> Halt | None:
-    """Answers of calls that neither end the node nor park it; and whether it should stop now."""
-    pen = _ThreadWriter(tx, lease)
+    """Write answers that neither end nor park the node; return a halt if one was requested."""
+    writer = _ThreadWriter(tx, lease)
     for call, done in answers:
-        pen.answer(call, done)
+        writer.answer(call, done)
     return nodes.news(tx, lease.node_id).halt
 
 
@@ -98,40 +102,46 @@ def catch_up(
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
 ) -> Heard:
-    """The yield point: hear what was said meanwhile, and hold money for the next call.
+    """The yield point: write answers, notes and new mail, and reserve money for the next call.
 
-    The answers that led here commit with it; what is held is the intent to ask the model. Not to
-    hear leaves the mail for the next yield point.
+    All of it commits together. The reservation is an intent: if the thread ends with it after a
+    crash, the call may have reached the vendor and is charged. `hear=False` leaves the mail for the
+    next yield point. The envelopes in `paid_from` are locked, the outermost first.
     """
-    pen = _ThreadWriter(tx, lease)
+    writer = _ThreadWriter(tx, lease)
     for call, done in answers:
-        pen.answer(call, done)
+        writer.answer(call, done)
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
         return Heard([], news.halt)
     if spent := budgets.check_envelopes(tx, lease, paid_from):
         return Heard([], spent=spent)
-    turns = [pen.write(role="user", ref=n.ref, text=n.text) for n in notices]
+    turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notices]
     if hear and news.mail:
-        unseen = messages.unseen(tx, lease.agent_id)
-        messages.mark_seen(tx, [m.id for m in unseen])
-        tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
-        turns += [
-            pen.write(
-                role="user",
-                ref=m.id,
-                text=bus.as_heard(tx, m),
-                attachments=m.attachments,
-                tainted_by=m.tainted_by,
-            )
-            for m in unseen
-        ]
+        turns += _hear_mail(tx, lease, writer)
     if reservation is not None:
         reserved = Reserved(tokens=reservation.tokens, usd=reservation.usd)
         turns.append(
-            pen.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
+            writer.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
         )
     return Heard(turns)
+
+
+def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
+    """Write the agent's unseen messages into the thread and mark them as seen, together."""
+    unseen = messages.unseen(tx, lease.agent_id)
+    messages.mark_seen(tx, [m.id for m in unseen])
+    tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+    return [
+        writer.write(
+            role="user",
+            ref=m.id,
+            text=bus.as_heard(tx, m),
+            attachments=m.attachments,
+            tainted_by=m.tainted_by,
+        )
+        for m in unseen
+    ]
 
 
 def reply(
@@ -145,7 +155,7 @@ def reply(
     purpose: str = "work",
     provider_data: ProviderData | None = None,
 ) -> Turn:
-    """A model's whole answer, with what it cost."""
+    """Write a model's whole reply, and book what it cost in the same transaction."""
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
     turn = _ThreadWriter(tx, lease).write(
         role="assistant",
@@ -172,9 +182,9 @@ def reply(
 
 
 def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
-    """The point from which the thread is shown again: a summary in place of all before it.
+    """Write a summary that the model is shown in place of all turns before it.
 
-    What came before stays where it is; it is only no longer shown.
+    The turns before it stay in the thread.
     """
     turn = _ThreadWriter(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
     tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
@@ -182,7 +192,7 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
 
 
 def record_lost_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
-    """Write down that a model call brought nothing, and charge what was held for it.
+    """Record that a model call gave no reply, and charge what was reserved for it.
 
     A call that certainly cost nothing (`unused`) is not charged.
     """
@@ -202,7 +212,10 @@ def intend(
     timeout_s: float | None = None,
     tainted_by: str | None = None,
 ) -> Turn:
-    """A call that must not be made twice is about to be made."""
+    """Write that a call is about to be made that must not be made twice.
+
+    The tool may act only after this has committed: after a crash the intent is its only trace.
+    """
     return _ThreadWriter(tx, lease).write(
         role="intent",
         ref=call.id,
@@ -214,8 +227,8 @@ def intend(
 
 
 def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
-    """A call's answer; if it ends the node, the end commits with it."""
-    pen = _ThreadWriter(tx, lease)
+    """Write a call's answer, or its wait; if the answer ends the node, the end commits with it."""
+    writer = _ThreadWriter(tx, lease)
     if isinstance(answer, Pending):
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
@@ -224,7 +237,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
             waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
         return []
-    turn = pen.answer(call, answer)
+    turn = writer.answer(call, answer)
     if answer.outcome is not None:
         end(tx, lease, answer.outcome)
     return [turn]
@@ -233,7 +246,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
 def perform(
     tx: Tx, lease: Lease, call: ToolCall, act: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
-    """Do what the call asks and record its answer, together or not at all."""
+    """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
@@ -242,7 +255,7 @@ def perform(
 def ask_permission(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
-    """Whether a call may be made: recorded if the answer is no, or not known yet."""
+    """Ask whether a call may be made; write the answer if it is a refusal or must be waited for."""
     threads.check_lease(tx, lease)
     answer = ask(tx)
     if isinstance(answer, Pending) or answer.failed:
@@ -259,7 +272,7 @@ def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
 
 
 class _ThreadWriter:
-    """Writes on where a thread ends, as long as its lease holds."""
+    """Appends turns to a thread. Making one checks the lease and locks the thread's row."""
 
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
@@ -291,7 +304,7 @@ class _ThreadWriter:
 
 
 def _argument_preview(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments, short enough for an event."""
+    """Return a call's arguments, each cut to the length that an event may carry."""
     if call.malformed is not None:
         return {"malformed": call.malformed[:PREVIEW]}
     return {

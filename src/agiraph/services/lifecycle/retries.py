@@ -1,4 +1,4 @@
-"""Retries: another try for a failed node, with room where it had run out of it."""
+"""Retries: run a failed node again, with its used-up limits renewed."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,14 +17,14 @@ from agiraph.store.tx import Tx
 TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
 MORE = " You have more room: {added}."
 CALLS = "calls of "
-"""How a limit on calls of one tool is named: by this and the tool's name."""
+"""Prefix of the name of a limit on calls of one tool; the tool's name follows."""
 
 
 def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed node back into its queue; its thread goes on where it ended.
+    """Put a failed node back into its queue. It continues in its thread.
 
-    Every limit that it had used up is granted again, as it was first given. What the nodes above
-    it have left still bounds it: if one of those has nothing left, the retry is refused.
+    Every limit that it used up is granted again in its first amount. The budgets of its ancestors
+    still apply: if one of them is used up, the retry is refused.
     """
     node = NODES.get(tx, node_id, lock=True)
     assignee = node.assignee_id
@@ -65,7 +65,7 @@ def _reopen_thread(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str,
 
 
 def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
-    """The budget of another try, and what it has more than the old one, by name."""
+    """Return the budget of the next attempt, and by how much each limit grew."""
     budget, used = node.budget, spend.total(tx, node.id)
     replies = [t for t in turns if t.role == "assistant" and t.node_id == node.id]
     called = Counter(call.name for reply in replies for call in reply.calls)
@@ -76,7 +76,7 @@ def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, 
         added[name] = spent + again - limit
         return spent + again
 
-    # The last turn is kept for a last word, but a node of a single turn has no other.
+    # The runtime keeps the last turn for a closing word; a node of one turn has no other turn.
     if len(replies) >= max(1, budget.turns - 1):
         spent = len(replies) + (1 if budget.is_single_turn else 0)
         budget = replace(budget, turns=int(renewed("turns", budget.turns, spent)))
@@ -92,7 +92,7 @@ def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, 
         calls = renewed("model_calls", budget.model_calls, used.calls)
         budget = replace(budget, model_calls=int(calls))
     if budget.seconds is not None and _out_of_time(node):
-        added["seconds"] = budget.seconds  # its clock starts anew; the limit stays as it is
+        added["seconds"] = budget.seconds  # the caller resets worked_seconds; the limit stays
     limits = {
         tool: int(renewed(CALLS + tool, most, called[tool])) if called[tool] >= most else most
         for tool, most in budget.calls.items()
@@ -107,7 +107,7 @@ def _out_of_time(node: WorkNode) -> bool:
 
 
 def _check_ancestors(tx: Tx, node: WorkNode) -> None:
-    """Refuse a try that could not make a single call to a model."""
+    """Refuse a retry that an ancestor's budget would end before its first model call."""
     left = budgets.seconds_left(tx, node)
     if left is not None and left <= 0:
         raise Refused(

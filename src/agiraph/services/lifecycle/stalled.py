@@ -1,4 +1,4 @@
-"""Stalls: work that is running and of which nothing comes. Told once, until something does."""
+"""Stalled: find running nodes that write nothing any more, and report each of them once."""
 
 from datetime import datetime, timedelta
 
@@ -12,11 +12,11 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 AFTER_SECONDS = 600.0
-"""Longer than any single call to a model takes with all its retries."""
+"""Longer than a single model call takes with all its retries."""
 
 
 def check_all(tx: Tx) -> int:
-    """Tell of every node that has stalled, and forget those that go on; how many were told of."""
+    """Report every node that has stalled and unmark those that write again; return the reports."""
     told = 0
     for node in nodes.at_work(tx):
         if node.stalled_at is not None:
@@ -28,20 +28,20 @@ def check_all(tx: Tx) -> int:
 
 
 def last_activity(tx: Tx, node: WorkNode) -> datetime:
-    """When a running node was claimed, or last written to."""
+    """Return when a running node was claimed, or when its last turn was written."""
     last = None if node.thread_id is None else threads.last(tx, node.thread_id)
     return max(filter(None, (node.claimed_at, last.at if last else None)), default=tx.now)
 
 
 def is_stalled(tx: Tx, node: WorkNode) -> bool:
-    """Whether nothing has come of a running node for longer than any step of it may take."""
+    """Whether a running node has written nothing for longer than its current step may take."""
     last = None if node.thread_id is None else threads.last(tx, node.thread_id)
     longest = timedelta(seconds=AFTER_SECONDS + _declared_seconds(tx, last))
     return tx.now - last_activity(tx, node) > longest
 
 
 def _declared_seconds(tx: Tx, last: Turn | None) -> float:
-    """How long what is under way may take by itself: a command says so beforehand."""
+    """Return the timeout of the command or program that runs now, 0 if there is none."""
     if last is None or last.role != "intent":
         return 0.0
     if last.timeout_s is not None:
@@ -55,7 +55,7 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
 
 
 def report(tx: Tx, node_id: NodeId) -> bool:
-    """Tell whoever asked for a node that nothing comes of it; once an episode."""
+    """Mark a node as stalled and report it; False if it was marked before or no longer runs."""
     node = NODES.get(tx, node_id, lock=True)
     if node.stalled_at is not None or node.status is not NodeStatus.RUNNING:
         return False
@@ -80,7 +80,10 @@ def report(tx: Tx, node_id: NodeId) -> bool:
 
 
 def _report_recipient(tx: Tx, node: WorkNode) -> str:
-    """Whoever gave the work, else the coordinator, if at work to hear it; else the person."""
+    """Return the creator, else the coordinator, if that agent has open work; else the person.
+
+    An agent without open work would not read the report before its next node.
+    """
     if node.creator_id in (HUMAN, SYSTEM):
         return HUMAN
     coordinator = teams.coordinator(tx, node.team_id).id

@@ -1,4 +1,4 @@
-"""Teams: founding one, and stopping, pausing and resuming its work."""
+"""Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
 
 import re
 from typing import NamedTuple
@@ -18,10 +18,12 @@ from agiraph.store.tx import Tx
 
 GOAL_LIMIT = 100_000
 HOUR = 3600.0
-"""How long after its last work a coordinator wakes by itself, unless the team says otherwise."""
+"""Seconds after its last work at which a coordinator's heartbeat wakes it, by default."""
 
 
 class NewTeam(NamedTuple):
+    """A team that was just created; `node` is its first work, if it was to start at once."""
+
     team: Team
     coordinator: Agent
     node: WorkNode | None
@@ -43,7 +45,7 @@ def create(
     start: bool = True,
     heartbeat: float | None = HOUR,
 ) -> NewTeam:
-    """A new team with its coordinator and, unless it should wait, its first piece of work."""
+    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
     check_goal(goal)
     team = Team(
         id=TeamId(new_id("team")),
@@ -75,7 +77,7 @@ def check_goal(goal: str) -> None:
 
 
 def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
-    """The first piece of work towards a goal."""
+    """Create the node of the team's goal, assigned to the coordinator."""
     return planning.create(
         tx,
         team_id=team.id,
@@ -88,7 +90,7 @@ def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) ->
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
-    """Let every agent stop at its next yield point. Nothing is lost."""
+    """Make every agent stop at its next yield point, until the team is resumed."""
     return _switch(tx, team_id, to="paused", when=("active",))
 
 
@@ -97,12 +99,12 @@ def resume(tx: Tx, team_id: TeamId) -> Team:
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
         tx.wake(agent.id, "reflection")
-    planning.assign_unowned(tx, team_id)  # what could start meanwhile
+    planning.assign_unowned(tx, team_id)  # dependencies may have been met during the pause
     return team
 
 
 def stop(tx: Tx, team_id: TeamId) -> Team:
-    """Cancel everything of this team that is not done; who was spoken to still answers."""
+    """Stop a team and cancel its open work and reflections; replies to the person still run."""
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
     for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
         if not NODES.get(tx, node.id).status.is_final:
@@ -111,17 +113,17 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
 
 
 def archive(tx: Tx, team_id: TeamId) -> Team:
-    """Stop a team and put it away; nothing of it is deleted."""
+    """Stop a team for good; its rows and files stay."""
     if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):
         stop(tx, team_id)
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
 
 
 def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
-    """A new goal for the same team: what is open for the old one ends, what it knows stays."""
+    """Give a team a new goal: cancel the work on the old one, keep what the team knows."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; found a new one.")
+        raise Refused(f"Team {team.name!r} is archived; create a new team.")
     check_goal(goal)
     if team.status == "active":
         complete(tx, team_id)
@@ -133,9 +135,9 @@ def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
-    """The goal is reached: what is still open for it is no longer needed.
+    """Complete a team and cancel the rest of the work on its goal.
 
-    What a person asked for besides is done all the same, and delivered.
+    Work that a person asked for beside the goal runs on and is delivered.
     """
     for node in nodes.still_open(tx, team_id):
         root = nodes.root(tx, node)
@@ -165,9 +167,9 @@ def close_after(tx: Tx, node: WorkNode) -> None:
 
 
 def complete_again(tx: Tx, team_id: TeamId) -> None:
-    """Complete a team that had reached its goal and was opened again for some other work.
+    """Complete a team again that had reached its goal and was reactivated for other work.
 
-    That is when none of its work is open and, beside the heartbeat every team has, no trigger.
+    Nothing happens while it has open work, or a trigger beside the heartbeat that every team has.
     """
     goal = nodes.last_goal(tx, team_id)
     if goal is None or goal.status is not NodeStatus.COMPLETED or nodes.count_open(tx, team_id):
@@ -199,6 +201,6 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
 
 
 def title_of(goal: str) -> str:
-    """A few words of the goal, to call the team by."""
+    """Return the beginning of the goal as a name for the team."""
     words = re.sub(r"\s+", " ", goal).strip()
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"

@@ -1,4 +1,4 @@
-"""Hiring: who is meant by an address, and bringing them onto the team if they are not on it yet.
+"""Hiring: find the agent that an address names, and hire it if it is not on the team yet.
 
 An address is a teammate's name, a specialist's name, `new:provider/model`,
 `new:specialist:provider/model` or `cli:command`.
@@ -22,7 +22,7 @@ FORMS = (
 
 
 class Hirer(NamedTuple):
-    """Who gives work away, and what they know of whom to give it to."""
+    """The agent that delegates work, and the specialists and models it may hire."""
 
     agent: Agent
     thread_id: ThreadId
@@ -31,7 +31,7 @@ class Hirer(NamedTuple):
 
 
 def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
-    """The agent at this address; hired on the spot, if that is what it asks for."""
+    """Return the agent at this address, hiring it if the address asks for a new one."""
     address = address.strip()
     kind, colon, rest = address.partition(":")
     if colon and kind.lower() == "new":
@@ -47,7 +47,9 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
         return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     if agent.id == hirer.agent.id:
         raise Refused("That is you. Do it yourself, or give it to somebody else.")
-    if specialist is not None and agent.role == specialist.name:  # the kind, not this very one
+    if (
+        specialist is not None and agent.role == specialist.name
+    ):  # the name means the kind of agent, not this member
         return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     return agent
 
@@ -86,7 +88,7 @@ def _parse_model(hirer: Hirer, name: str) -> str:
 
 
 def check_model(hirer: Hirer, name: str) -> str:
-    """A model's name, if there is such a provider and we may ask it."""
+    """Return the model's name if its provider exists and has a key; refuse it otherwise."""
     try:
         hirer.check_model(name)
     except Misconfigured as error:
@@ -97,7 +99,7 @@ def check_model(hirer: Hirer, name: str) -> str:
 def _idle_or_new_specialist(
     tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
 ) -> Agent:
-    """Somebody of this kind who has nothing to do, else a new one."""
+    """Return an idle agent of this specialist's kind, else hire one; `fresh` always hires."""
     if not fresh:
         for agent in teams.members(tx, hirer.agent.team_id):
             if agent.role == specialist.name and not nodes.has_open(tx, agent.id):
@@ -114,7 +116,7 @@ def _idle_or_new_specialist(
 
 
 def cli_agent(tx: Tx, hirer: Hirer, command: str, *, name: str = "") -> Agent:
-    """A command that works as a teammate."""
+    """Hire a command-line program as a teammate."""
     command = command.strip()
     try:
         words = shlex.split(command)
@@ -155,6 +157,6 @@ def _hire(
 
 
 def set_purpose(tx: Tx, agent: Agent, node_id: NodeId) -> None:
-    """Remember what somebody was hired for; it is what they stay for, unless promoted."""
+    """Store which node an agent was hired for. It leaves when its work is done, unless promoted."""
     if not agent.persistent and agent.created_for is None:
         teams.AGENTS.update(tx, agent.id, created_for=node_id)

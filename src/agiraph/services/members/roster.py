@@ -1,4 +1,4 @@
-"""People: hiring within limits, leaving, and who on a team does what."""
+"""Roster: add agents to a team within its limits, retire them, and list what each is doing."""
 
 import re
 from datetime import timedelta
@@ -34,7 +34,7 @@ def hire(
     created_for: NodeId | None = None,
     parent_thread_id: ThreadId | None = None,
 ) -> Agent:
-    """A new member, if the team may still grow."""
+    """Add an agent to the team; refuse if the team is full or the name is taken."""
     _check_name(name)
     check_capacity(tx, team_id)
     if name.lower() in teams.names(tx, team_id):
@@ -78,7 +78,10 @@ def _check_name(name: str) -> None:
 
 
 def check_capacity(tx: Tx, team_id: TeamId) -> None:
-    """Refuse to let a team grow beyond its limits; its row is held, so that nobody else does."""
+    """Refuse if the team is full or hired too many agents within a minute.
+
+    Locks the team's row, so that two transactions cannot both take the last place.
+    """
     limits = TEAMS.get(tx, team_id, lock=True).limits
     if teams.count(tx, team_id) >= limits.agents:
         raise Refused(
@@ -93,9 +96,9 @@ def check_capacity(tx: Tx, team_id: TeamId) -> None:
 
 
 def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
-    """A name nobody on the team ever had: the stem, or the stem with a number.
+    """Return a name that no agent of the team ever had: the stem, or the stem with a number.
 
-    The team's row is held, so that nobody else takes it meanwhile.
+    Locks the team's row, so that no other transaction takes the name before the commit.
     """
     TEAMS.get(tx, team_id, lock=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
@@ -106,7 +109,7 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
 
 
 def retire(tx: Tx, agent: Agent) -> bool:
-    """Let somebody go who was hired for one task, when nothing is left to do for them."""
+    """Retire an agent that was hired for one task and is not needed any more; False if it stays."""
     if agent.persistent or agent.retired_at is not None or nodes.is_needed(tx, agent.id):
         return False
     AGENTS.update(tx, agent.id, retired_at=tx.now)
@@ -115,7 +118,7 @@ def retire(tx: Tx, agent: Agent) -> bool:
 
 
 def reinstate(tx: Tx, agent: Agent) -> Agent:
-    """Bring back somebody who has left; they count as a member again."""
+    """Return the agent as a member of the team; one that had left counts as a member again."""
     if agent.retired_at is None:
         return agent
     check_capacity(tx, agent.team_id)
@@ -124,7 +127,7 @@ def reinstate(tx: Tx, agent: Agent) -> Agent:
 
 
 def promote(tx: Tx, agent: Agent) -> Agent:
-    """Somebody hired for one task stays for good."""
+    """Make an agent that was hired for one task a permanent member."""
     if not agent.persistent:
         agent = reinstate(tx, agent)
         AGENTS.update(tx, agent.id, persistent=True)
@@ -133,7 +136,7 @@ def promote(tx: Tx, agent: Agent) -> Agent:
 
 
 class Member(NamedTuple):
-    """An agent, what it is at, and the thread it is in."""
+    """An agent, what it is doing, and its current or last node and thread."""
 
     agent: Agent
     doing: Doing
@@ -142,7 +145,7 @@ class Member(NamedTuple):
 
 
 def members(tx: Tx, team_id: TeamId, *, all: bool = False) -> list[Member]:
-    """Everyone on a team, coordinator first; with those who have left, if all are wanted."""
+    """Return the members of a team, coordinator first; `all` adds those that have left."""
     everyone = teams.members(tx, team_id)
     if all:
         where = "team_id = :team_id and retired_at is not null order by id"
@@ -158,7 +161,7 @@ def member(tx: Tx, agent: Agent) -> Member:
 
 
 def of_thread(tx: Tx, thread_id: str) -> Member:
-    """Whose thread this is, with the node it was last worked on for."""
+    """Return the agent of a thread, with this thread and the node it was last used for."""
     thread = threads.THREADS.find(tx, thread_id)
     if thread is None:
         raise NotFound("thread", thread_id, known="`agiraph agents` lists agents and threads.")
