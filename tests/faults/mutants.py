@@ -176,7 +176,7 @@ def popped_mail() -> None:
         popped = await ctx.store.write(pop)
         notices = [journal.SystemNote(ref, text) for ref, text in popped]
         if notices:
-            heard = await ctx.store.write(journal.catch_up, ctx.lease, notices=notices)
+            heard = await ctx.store.write(journal.catch_up, ctx.lease, notes=notices)
             ctx.heard(*heard.turns)
         await catch_up(self, ctx, *extra)
 

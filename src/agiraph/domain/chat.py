@@ -250,7 +250,7 @@ class Transcript:
         reply = self.last_reply
         return [c for c in reply.calls if c.id not in self._answered] if reply else []
 
-    def named_apart(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    def with_unique_ids(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         """Return the calls with ids that are unique in this thread; some vendors repeat ids."""
         taken: set[str] = set()
         apart: list[ToolCall] = []

@@ -19,7 +19,7 @@ class Clock(Protocol):
         """Sleep for so many seconds."""
         ...
 
-    async def reach(self, moment: datetime) -> None:
+    async def sleep_until(self, moment: datetime) -> None:
         """Sleep until the wall clock shows this moment."""
         ...
 
@@ -34,7 +34,7 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def reach(self, moment: datetime) -> None:
+    async def sleep_until(self, moment: datetime) -> None:
         # In steps: the wall clock may be set, or the machine suspended, during the sleep.
         while (left := (moment - self.now()).total_seconds()) > 0:
             await self.sleep(min(left, 60))

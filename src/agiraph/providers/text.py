@@ -95,7 +95,7 @@ class TextModel:
         return replace(
             answer,
             text=first_object(parsed.text) if asked.kind == "json" else parsed.text,
-            calls=request.transcript.named_apart(parsed.calls),
+            calls=request.transcript.with_unique_ids(parsed.calls),
             provider_data=data,
             model=answer.model and f"{WIRE}/{answer.model}",
         )

@@ -197,7 +197,7 @@ def _checked(reply: Reply, request: Request) -> Reply:
                 f"The answer is not the JSON that was asked for: {reply.text[:80]!r}"
             ) from error
     # Some vendors give no ids, and some servers repeat theirs.
-    calls = request.transcript.named_apart(reply.calls)
+    calls = request.transcript.with_unique_ids(reply.calls)
     return reply if calls == reply.calls else replace(reply, calls=calls)
 
 

@@ -12,6 +12,7 @@ from agiraph.store.tx import Tx
 
 
 def of_team(tx: Tx, team_id: TeamId) -> Costs:
+    """Return all costs of a team, with one bill for each root node."""
     lines = spend.of_team(tx, team_id)
     names: dict[str, str] = {agent.id: agent.name for agent in teams.everyone(tx, team_id)}
     return Costs(

@@ -45,6 +45,7 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
         raise Refused(
             f"{current} is already being worked on in that thread; wait until it has ended."
         )
+    # Nobody holds a lease of a closed thread; the row lock keeps two reopenings apart.
     page = threads.page(tx, thread_id)
     cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():

@@ -9,9 +9,11 @@ from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
 TIMER = "stage:"
+"""Prefix of the ids of stage timers; `lifecycle/timers.py` tells timers apart by it."""
 
 
 def timer(stage: Stage) -> str:
+    """Return the id of the stage's timer."""
     return f"{TIMER}{stage.id}"
 
 

@@ -87,6 +87,7 @@ def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
 
 def check_contract(tx: Tx, stage_id: StageId) -> None:
     """End a stage if its contract is met or can no longer be met. Locks the stage's row."""
+    # Two nodes may end at the same time. Without the lock each would count the other as open.
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
         return

@@ -65,6 +65,7 @@ _ENDINGS = {
 
 
 def title_of(node: WorkNode) -> str:
+    """Return a node's title, else the first line of its task, else its id."""
     return truncate(node.title.strip(), TITLE) or first_line(node.task) or node.id
 
 

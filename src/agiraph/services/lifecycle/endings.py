@@ -48,6 +48,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         result=text,
         doubts=doubts,
     )
+    # Children of a completed node run on in the background; those of a failed one have no reader.
     if status is NodeStatus.FAILED:
         _cancel_children(tx, node)
     _notify_waiters(tx, node, text)
@@ -102,6 +103,7 @@ def end_cancelled_run(tx: Tx, lease: Lease) -> None:
 
 
 def end_cancelled(tx: Tx, node: WorkNode) -> None:
+    """End a node as cancelled. No runner is working on it, or its runner is the caller."""
     reason = StopReason.CANCELLED
     _end_without_run(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
 

@@ -97,7 +97,7 @@ def catch_up(
     lease: Lease,
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
-    notices: Sequence[SystemNote] = (),
+    notes: Sequence[SystemNote] = (),
     hear: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
@@ -116,7 +116,7 @@ def catch_up(
         return Heard([], news.halt)
     if spent := budgets.check_envelopes(tx, lease, paid_from):
         return Heard([], spent=spent)
-    turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notices]
+    turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
     if hear and news.mail:
         turns += _hear_mail(tx, lease, writer)
     if reservation is not None:

@@ -30,6 +30,7 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     assignee = node.assignee_id
     if assignee is None:
         raise Refused(f"{node_id} belongs to nobody; assign it first.")
+    # The agent may have left since: it was hired for this node.
     roster.reinstate(tx, teams.lock(tx, assignee))
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(

@@ -70,6 +70,7 @@ def create(
 
 
 def check_goal(goal: str) -> None:
+    """Refuse a goal that is empty or too long for a prompt."""
     if not goal.strip():
         raise Refused("A team needs a goal: say in a sentence or two what you want to have.")
     if len(goal) > GOAL_LIMIT:
@@ -95,6 +96,7 @@ def pause(tx: Tx, team_id: TeamId) -> Team:
 
 
 def resume(tx: Tx, team_id: TeamId) -> Team:
+    """Make a paused team active again and wake its agents."""
     team = _switch(tx, team_id, to="active", when=("paused",))
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
@@ -180,6 +182,7 @@ def complete_again(tx: Tx, team_id: TeamId) -> None:
 
 
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
+    """Change a team's status if it is one of `when`, and its triggers with it. Locks its row."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == to:
         return team

@@ -14,6 +14,7 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
     timer, one deletes the row and acts; the other finds no row and does nothing.
     """
     fired = [timer for timer in timer_ids or waits.due(tx) if waits.ring(tx, timer)]
+    # Each prefix belongs to one kind of timer; ids of plain timers have none.
     for timer in fired:
         if timer.startswith(stage_clocks.TIMER):
             stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))

@@ -14,7 +14,9 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 EVERYONE = "everyone"
+"""The address of all members of a team."""
 RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE, "new", "cli"})
+"""Names that no agent may have, because they mean something else in an address."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
@@ -86,7 +88,7 @@ def check_capacity(tx: Tx, team_id: TeamId) -> None:
     if teams.count(tx, team_id) >= limits.agents:
         raise Refused(
             f"The team has {limits.agents} members and may have no more. Give the work to one of "
-            "them, or wait until somebody who was hired for one task is done."
+            "them, or wait until a member that was hired for one task is done."
         )
     if teams.hired_since(tx, team_id, tx.now - timedelta(minutes=1)) >= limits.hires_per_minute:
         raise Refused(
@@ -154,6 +156,7 @@ def members(tx: Tx, team_id: TeamId, *, all: bool = False) -> list[Member]:
 
 
 def member(tx: Tx, agent: Agent) -> Member:
+    """Return an agent with what it is doing now."""
     current = nodes.open_of(tx, agent.id)
     node = current[0] if current else nodes.last_of(tx, agent.id)
     thread = None if node is None else threads.of_node(tx, node.id)
