@@ -1,10 +1,11 @@
 """Planning: create nodes within the team's limits and assign them to agents."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, TriggerId, new_id
+from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services.board import taint
@@ -15,76 +16,72 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 
+class NodeDetails(TypedDict, total=False):
+    """Fields of `WorkNode` that a new node takes over as they are."""
+
+    title: str
+    creator_id: str
+    assignee_id: AgentId | None
+    parent_id: NodeId | None
+    payer_id: NodeId | None
+    stage_id: StageId | None
+    acceptance: tuple[str, ...]
+    needs_tools: tuple[str, ...]
+    if_unmet: IfUnmet
+    hops: int
+    lane: Lane
+    trigger_id: TriggerId | None
+    asked_of: AgentId | None
+
+
 def create(
     tx: Tx,
     *,
     team_id: TeamId,
     task: str,
     source: Source,
-    title: str = "",
-    creator_id: str = HUMAN,
-    assignee_id: AgentId | None = None,
-    parent_id: NodeId | None = None,
-    payer_id: NodeId | None = None,
-    stage_id: StageId | None = None,
     depends_on: Sequence[NodeId] = (),
     refs: Mapping[str, str] | None = None,
-    acceptance: tuple[str, ...] = (),
-    needs_tools: tuple[str, ...] = (),
-    if_unmet: IfUnmet = "fail",
     budget: Budget | None = None,
-    hops: int = 0,
-    lane: Lane = "work",
-    trigger_id: TriggerId | None = None,
-    asked_of: AgentId | None = None,
     tainted_by: str | None = None,
+    **details: Unpack[NodeDetails],
 ) -> WorkNode:
     """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
     pending."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
+    parent_id = details.get("parent_id")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None:
         _check_limits(tx, parent)
+    paid_by = filter(None, (parent_id, details.get("payer_id")))
     node = WorkNode(
         id=NodeId(new_id("node")),
         team_id=team_id,
         task=task,
-        title=title,
         source=source,
-        lane=lane,
         created_at=tx.now,
-        creator_id=creator_id,
-        assignee_id=assignee_id,
-        parent_id=parent_id,
-        payer_id=payer_id,
-        stage_id=stage_id,
-        trigger_id=trigger_id,
-        asked_of=asked_of,
-        tainted_by=graver(tainted_by, taint.of_nodes(tx, filter(None, (parent_id, payer_id)))),
+        tainted_by=graver(tainted_by, taint.of_nodes(tx, paid_by)),
         depth=0 if parent is None else parent.depth + 1,
-        hops=hops,
         refs=dict(refs or {}),
-        acceptance=acceptance,
-        needs_tools=needs_tools,
-        if_unmet=if_unmet,
         budget=budget or Budget(),
+        **details,
     )
     NODES.insert(tx, node)
     tx.emit(
         team_id,
         "node.created",
         node_id=node.id,
-        title=title,
-        parent_id=parent_id,
-        creator_id=creator_id,
-        lane=lane,
+        title=node.title,
+        parent_id=node.parent_id,
+        creator_id=node.creator_id,
+        lane=node.lane,
         needs=list(depends_on),
     )
     add_dependencies(tx, node, depends_on)
-    if assignee_id is None or not is_ready(tx, node):
+    if node.assignee_id is None or not is_ready(tx, node):
         return node
-    return assign(tx, node, assignee_id)
+    return assign(tx, node, node.assignee_id)
 
 
 def _check_limits(tx: Tx, parent: WorkNode) -> None:

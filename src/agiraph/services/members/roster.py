@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
@@ -20,6 +20,19 @@ RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE, "new", "cli"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
+class AgentDetails(TypedDict, total=False):
+    """Fields of `Agent` that a new agent need not have."""
+
+    kind: AgentKind
+    command: str | None
+    tools: tuple[str, ...]
+    identity: str
+    notes: str
+    persistent: bool
+    created_for: NodeId | None
+    parent_thread_id: ThreadId | None
+
+
 def hire(
     tx: Tx,
     team_id: TeamId,
@@ -27,14 +40,7 @@ def hire(
     name: str,
     role: str,
     model: str,
-    kind: AgentKind = "llm",
-    command: str | None = None,
-    tools: tuple[str, ...] = (),
-    identity: str = "",
-    notes: str = "",
-    persistent: bool = True,
-    created_for: NodeId | None = None,
-    parent_thread_id: ThreadId | None = None,
+    **details: Unpack[AgentDetails],
 ) -> Agent:
     """Add an agent to the team; refuse if the team is full or the name is taken."""
     _check_name(name)
@@ -48,14 +54,7 @@ def hire(
         role=role,
         model=model,
         created_at=tx.now,
-        kind=kind,
-        command=command,
-        tools=tools,
-        identity=identity,
-        notes=notes,
-        persistent=persistent,
-        created_for=created_for,
-        parent_thread_id=parent_thread_id,
+        **details,
     )
     AGENTS.insert(tx, agent)
     tx.emit(
@@ -65,8 +64,8 @@ def hire(
         name=name,
         role=role,
         model=model,
-        kind=kind,
-        created_for=created_for,
+        kind=agent.kind,
+        created_for=agent.created_for,
     )
     return agent
 
