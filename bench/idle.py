@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.agents import Limits
-from agiraph.services.lifecycle import claims, teams
+from agiraph.services.lifecycle import teams, timers
 from agiraph.services.triggers import definitions
 from agiraph.store.tx import Tx
 from agiraph.testing import World
@@ -23,7 +23,7 @@ _AT_ONCE = 200
 def _found(tx: Tx, first: int, count: int) -> None:
     """Teams whose coordinator looks every minute whether there is news."""
     for number in range(first, first + count):
-        founded = teams.found(
+        founded = teams.create(
             tx,
             goal=f"Be idle {number}",
             model="scripted/ada",
@@ -48,7 +48,7 @@ def _looks(tx: Tx) -> int:
 
 async def _pass_minute(world: World) -> None:
     world.clock.advance(seconds=EVERY)
-    while await world.store.write(claims.ring):
+    while await world.store.write(timers.fire_due):
         pass
 
 

@@ -12,7 +12,7 @@ from agiraph.providers.base import Request
 from agiraph.services import access
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import knowledge as known
 from agiraph.testing import Says, call, says
@@ -66,7 +66,7 @@ class Stage:
         }
 
 
-def _learn(tx: Any, founded: Founded) -> dict[str, str]:
+def _learn(tx: Any, founded: NewTeam) -> dict[str, str]:
     agent = founded.coordinator
     memory = items.remember(tx, agent, "Likes figures.", author=HUMAN)
     insight = items.learn(tx, agent, "fact", "Prices fall in May.", author=HUMAN)

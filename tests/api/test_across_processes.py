@@ -201,7 +201,7 @@ async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
         published.append(event)
         arrived.set()
 
-    founded = await other.write(teams.found, goal="Before", model="demo", start=False)
+    founded = await other.write(teams.create, goal="Before", model="demo", start=False)
     before = await store.read(events.head, founded.team.id)
     follower = Follower(url, store, publish=publish, hear=lambda words: None)
     await follower.start()

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from agiraph.api.routes.files import _open
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from tests.api.serving import TOKEN, Served
 from tests.api.test_gate import sent
 from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child
@@ -23,7 +23,7 @@ MANY_RACING_READS = 100_000
 
 
 @pytest.fixture
-async def founded(served: Served) -> Founded:
+async def founded(served: Served) -> NewTeam:
     """A team whose folder is full of ways out of it, next to a secret."""
     served.world.script("ada")
     founded = await served.world.found("Keep to yourself", start=False)
@@ -70,7 +70,7 @@ def spellings(path: str) -> Iterator[str]:
 
 
 async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
-    served: Served, founded: Founded
+    served: Served, founded: NewTeam
 ) -> None:
     inside = folder(served, founded.team.id)
     devices = ["pipe", "../../../../dev/zero", "nul", "con", "aux.txt", "COM1", "lpt1:"]
@@ -97,7 +97,7 @@ async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
     assert asked >= 1000
 
 
-async def test_what_agents_wrote_is_never_a_page(served: Served, founded: Founded) -> None:
+async def test_what_agents_wrote_is_never_a_page(served: Served, founded: NewTeam) -> None:
     page = b"<script>alert(1)</script>"
     kinds: dict[str, str] = {}
     for name in ("x.html", "x.svg", "x.xml", "x.js", "x.htm", "x.xhtml", "x.pdf", "x.png", "x"):
@@ -114,7 +114,7 @@ async def test_what_agents_wrote_is_never_a_page(served: Served, founded: Founde
 
 
 async def test_a_folder_is_listed_and_a_file_read_in_pieces(
-    served: Served, founded: Founded
+    served: Served, founded: NewTeam
 ) -> None:
     at = f"/teams/{founded.team.id}/files"
     status, listing = await served.ask("GET", f"{at}/a")
@@ -127,7 +127,7 @@ async def test_a_folder_is_listed_and_a_file_read_in_pieces(
     assert (await served.ask("GET", "/teams/none/files/plain.txt"))[0] == 404
 
 
-def race(served: Served, founded: Founded, times: int) -> Counter[str]:
+def race(served: Served, founded: NewTeam, times: int) -> Counter[str]:
     """Read what changes places with a link to the secret all the while; count what came of it."""
     inside = folder(served, founded.team.id)
     (inside / "door").mkdir()
@@ -148,14 +148,14 @@ def race(served: Served, founded: Founded, times: int) -> Counter[str]:
     return seen
 
 
-async def test_no_racing_read_gets_outside(served: Served, founded: Founded) -> None:
+async def test_no_racing_read_gets_outside(served: Served, founded: NewTeam) -> None:
     seen = race(served, founded, RACING_READS)
     assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}
 
 
 @pytest.mark.long
 async def test_none_of_very_many_racing_reads_gets_outside(
-    served: Served, founded: Founded
+    served: Served, founded: NewTeam
 ) -> None:
     seen = race(served, founded, MANY_RACING_READS)
     assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}

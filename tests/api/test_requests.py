@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.testing import call, says
@@ -27,7 +27,7 @@ async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
         yield opened
 
 
-async def found(served: Served, **more: Any) -> Founded:
+async def found(served: Served, **more: Any) -> NewTeam:
     served.world.script("ada")
     return await served.world.found("Count", start=False, **more)
 

@@ -16,6 +16,7 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.time import SystemClock
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus
 from agiraph.home import commands
 from agiraph.services import health
@@ -58,7 +59,7 @@ def lose_waits(tx: Tx, node_id: NodeId) -> None:
     waits.drop(tx, node_id)
 
 
-def wait_for(tx: Tx, node_id: NodeId, waiting_on: str) -> None:
+def wait_for(tx: Tx, node_id: NodeId, waiting_on: WaitingOn) -> None:
     """Let a parked node wait for something else than it does."""
     [wait] = waits.of_node(tx, node_id)
     tx.run("delete from waits where node_id = :id", id=node_id)
@@ -115,8 +116,8 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
         empty, ended, sleeping, well = [await parked(world, f"Goal {n}") for n in range(4)]
         gone = await world.found("Done", start=False)
         await world.store.write(lose_waits, empty.node.id)
-        await world.store.write(wait_for, ended.node.id, f"node:{gone.team.id}")
-        await world.store.write(wait_for, sleeping.node.id, "time:timer_lost")
+        await world.store.write(wait_for, ended.node.id, WaitingOn("node", gone.team.id))
+        await world.store.write(wait_for, sleeping.node.id, WaitingOn("time", "timer_lost"))
         await world.store.write(lose_timers)
         delivery_id = await world.store.write(fail_delivery, well.team.id, well.node.id)
 
@@ -154,7 +155,7 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
     # The others' calls were made again: each now waits for a question that is there to be answered.
     for waiting_on, open_questions in zip(asked, questions, strict=True):
         assert len(waiting_on) == 1
-        assert waiting_on <= {f"answer:{question.id}" for question in open_questions}
+        assert waiting_on <= {WaitingOn("answer", question.id) for question in open_questions}
     code, report = await visit(agiraph)
     assert "work" not in problems(report)
 

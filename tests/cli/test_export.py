@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from agiraph.cli.export import write_export
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import dump, dump_validation, teams
 from agiraph.store.tx import Tx
@@ -54,7 +54,7 @@ async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
     assert lacking == set[str]()
 
 
-def _lacking(tx: Tx, founded: Founded, target: Path) -> set[str]:
+def _lacking(tx: Tx, founded: NewTeam, target: Path) -> set[str]:
     """Return ids of this team's rows, of any table, that no file of the export holds."""
     written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
     ids: set[str] = set()

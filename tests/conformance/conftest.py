@@ -118,7 +118,7 @@ class Journal:
         self._threads = 0
 
     async def kept(self, turns: list[Turn]) -> list[Turn]:
-        founded = await self._store.write(teams.found, goal="Keep it", model="demo", start=False)
+        founded = await self._store.write(teams.create, goal="Keep it", model="demo", start=False)
         self._threads += 1
         thread = Thread(
             id=ThreadId(f"t_{self._threads}"),
@@ -140,7 +140,8 @@ class Journal:
                     ref=turn.ref,
                     calls=turn.calls,
                     attachments=turn.attachments,
-                    extra=turn.extra,
+                    provider_data=turn.provider_data,
+                    failed=turn.failed,
                     model=turn.model,
                     usage=turn.usage,
                 )

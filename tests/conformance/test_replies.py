@@ -87,7 +87,7 @@ async def test_thinking_is_kept_to_be_shown_and_is_not_part_of_the_words(
     async with ModelServer([says("Four.", thinking="Two and two.")]) as server:
         reply = await model_on(provider, server).reply(request(), heard.append)
 
-    assert (reply.text, reply.extra["thinking"], "".join(heard)) == (
+    assert (reply.text, reply.provider_data.thinking, "".join(heard)) == (
         "Four.",
         "Two and two.",
         "Four.",

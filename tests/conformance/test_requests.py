@@ -32,7 +32,7 @@ TURNS = (
     ),
     turn("intent", "read_file", ref="a"),
     turn("tool", "Hello.", ref="a"),
-    turn("tool", "Not an object.", ref="b", extra={"failed": True}),
+    turn("tool", "Not an object.", ref="b", failed=True),
     turn("user", "[Budget] Hurry."),
     turn("user", ""),
     turn("assistant", "", calls=(tool_call("c", "read_file"),)),

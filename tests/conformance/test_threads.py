@@ -83,8 +83,9 @@ async def test_what_is_kept_of_a_vendors_thinking_bears_its_name(
         turns = await told_by(model_on(provider, server), server)
 
     first = next(t for t in turns if t.role == "assistant")
-    assert first.extra["thinking"] == THOUGHT
-    assert first.extra["vendor"]["name"] == provider.thinker
+    assert first.provider_data.thinking == THOUGHT
+    assert first.provider_data.vendor is not None
+    assert first.provider_data.vendor.vendor == provider.thinker
 
 
 @pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI], ids=lambda p: p.vendor)

@@ -263,7 +263,7 @@ async def test_reasoning_is_shown_and_given_back_by_the_name_it_came_under(
     reply = await heard(model_on, OPENROUTER, step)
     sent = await replayed(model_on, OPENROUTER, step)
 
-    assert reply.extra["thinking"] == "Hm so."
+    assert reply.provider_data.thinking == "Hm so."
     assert {name: value for name, value in sent.items() if "reasoning" in name} == fields
 
 

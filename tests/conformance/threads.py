@@ -33,7 +33,7 @@ def written(reply: Reply, model: str = "") -> Turn:
         "assistant",
         reply.text,
         calls=reply.calls,
-        extra=reply.extra,
+        provider_data=reply.provider_data,
         model=model or None,
         usage=reply.usage,
     )
@@ -58,7 +58,7 @@ async def told_by(model: Asked, server: ModelServer) -> list[Turn]:
     transcript.add(
         turn("intent", one.name, ref=one.id),
         turn("tool", "What is in it.", ref=one.id, attachments=(PICTURE,)),
-        turn("tool", "There is no such file.", ref=two.id, extra={"failed": True}),
+        turn("tool", "There is no such file.", ref=two.id, failed=True),
         turn("tool", "", ref=three.id),
         turn("user", "[Budget] Hurry up.", ref="budget:turns"),
         turn("user", "What do you see?", ref="msg_1", attachments=(PAPER, NOTE)),

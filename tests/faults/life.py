@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agiraph.domain.ids import AgentId
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import claims
+from agiraph.services.lifecycle import timers
 from agiraph.services.triggers import definitions
 from agiraph.store import teams as rows
 from agiraph.store import triggers as trigger_rows
@@ -109,7 +109,7 @@ async def life(home: Path) -> None:
         if _now(home) < moment:
             Ledger(home).note("clock", moment.isoformat())
             world.clock.advance(seconds=(moment - world.clock.now()).total_seconds())
-        await world.store.write(claims.ring)
+        await world.store.write(timers.fire_due)
         await world.settle()
     await world.stop()
 

@@ -76,7 +76,7 @@ async def looking_back(home: Path) -> None:
     await world.start()
     if not await world.store.read(rows.every):
         await world.store.write(
-            teams.found, goal="Watch", model="scripted/ada", mode="infinite", start=False
+            teams.create, goal="Watch", model="scripted/ada", mode="infinite", start=False
         )
     for task in WATCHES:
         await world.store.write(_watch_once, task)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
+from agiraph.domain.waits import WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
@@ -15,7 +16,7 @@ from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import claims, conversation, journal
+from agiraph.services.lifecycle import answers, conversation, journal, timers
 from agiraph.services.mail import bus
 from agiraph.services.triggers import due, firing
 from agiraph.store import messages, spend, threads, waits
@@ -131,15 +132,15 @@ def split_answer() -> None:
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not journal.answer_question:
+        if verb is not answers.answer_question:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
             self, bus.close, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
-            return await write(self, waiting.settle, f"answer:{question_id}", args[1])
-        return await write(self, waiting.settle, f"approval:{question_id}", None)
+            return await write(self, waiting.settle, WaitingOn("answer", question_id), args[1])
+        return await write(self, waiting.settle, WaitingOn("approval", question_id), None)
 
     SqliteStore.write = split  # type: ignore[method-assign]
 
@@ -173,9 +174,9 @@ def popped_mail() -> None:
             return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
-        notices = [journal.Notice(ref, text) for ref, text in popped]
+        notices = [journal.SystemNote(ref, text) for ref, text in popped]
         if notices:
-            heard = await ctx.store.write(journal.catch_up, ctx.lease, notices=notices)
+            heard = await ctx.store.write(journal.catch_up, ctx.lease, notes=notices)
             ctx.heard(*heard.turns)
         await catch_up(self, ctx, *extra)
 
@@ -224,7 +225,7 @@ def split_conversation() -> None:
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not conversation.conclude:
+        if verb is not conversation.end_reply:
             return await write(self, verb, *args, **kwargs)
         kept: list[dict[str, Any]] = []
         send = bus.send
@@ -269,7 +270,7 @@ def split_firing() -> None:
             due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not claims.ring:
+        if verb is not timers.fire_due:
             return await write(self, verb, *args, **kwargs)
         return await write(self, fire, await write(self, take))
 
@@ -298,7 +299,7 @@ ALL: dict[str, Planted] = {
     "unpaid_losses": Planted(unpaid_losses, "plain"),
     "split_reply": Planted(split_reply, "plain"),
     "skipped_place": Planted(skipped_place, "plain"),
-    "split_conversation": Planted(split_conversation, "life", "db:after:conclude"),
+    "split_conversation": Planted(split_conversation, "life", "db:after:end_reply"),
     "split_harvest": Planted(split_harvest, "life", "db:after:keep"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
 }

@@ -7,7 +7,7 @@ from agiraph.domain.agents import Rule
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import teams as rows
 from agiraph.store.tx import Tx
@@ -46,7 +46,7 @@ async def world_of(home: Path, react: React) -> World:
     return world
 
 
-async def found_once(world: World, **more: object) -> Founded | None:
+async def found_once(world: World, **more: object) -> NewTeam | None:
     """The scenario's team, founded in whichever life gets to it first."""
     found = await world.store.read(rows.every)
     if found:
@@ -155,7 +155,7 @@ async def publishing(home: Path) -> None:
                 return says(call("publish", summary="three files"))
 
     def employ(tx: Tx) -> str:
-        founded = teams.found(tx, goal="Publish", model="scripted/ada", start=False, learns=False)
+        founded = teams.create(tx, goal="Publish", model="scripted/ada", start=False, learns=False)
         worker = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
         planning.create(
             tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id

@@ -8,7 +8,7 @@ import pytest
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import Call, PowerCut, Says, World, call, says
 from tests.tools.made import Told, folder, made
 
@@ -29,7 +29,7 @@ async def run(world: World, budget: Budget) -> WorkNode:
     return await the_node(world, founded)
 
 
-async def the_node(world: World, founded: Founded) -> WorkNode:
+async def the_node(world: World, founded: NewTeam) -> WorkNode:
     [node] = await world.board(founded.team.id)
     return node
 

@@ -5,7 +5,7 @@ import asyncio
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import spend
 from agiraph.store.tx import Tx
@@ -25,7 +25,7 @@ def _employ(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) 
     ).id
 
 
-async def _parent(world: World, budget: Budget) -> Founded:
+async def _parent(world: World, budget: Budget) -> NewTeam:
     world.script("ada", says(call("ask_human", question="Shall we?")))
     founded = await world.found("Share an envelope", budget=budget)
     await world.settle()

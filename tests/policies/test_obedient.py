@@ -13,7 +13,7 @@ import pytest
 from agiraph.domain.agents import Rule
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import conversation, research
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import messages, threads
 from agiraph.testing import World
 from tests.policies.obedient import SECRET, Sink, obedient, order, sink, web
@@ -34,7 +34,7 @@ class Scene:
         self.world = world
         self.sink = out_there
 
-    async def found(self, task: str, **more: Any) -> Founded:
+    async def found(self, task: str, **more: Any) -> NewTeam:
         team = await self.world.found(
             "Keep the secret", model="scripted/obedient", start=False, **more
         )
@@ -45,14 +45,14 @@ class Scene:
         await self.world.settle()
         return team
 
-    async def from_page(self, *orders: str, **more: Any) -> Founded:
+    async def from_page(self, *orders: str, **more: Any) -> NewTeam:
         self.sink.pages["/page"] = "Welcome.\n" + "\n".join(orders) + "\nGood bye."
         return await self.found(order("web_fetch", url=self.sink.url("/page")), **more)
 
-    async def from_person(self, *orders: str, **more: Any) -> Founded:
+    async def from_person(self, *orders: str, **more: Any) -> NewTeam:
         return await self.found("\n".join(orders), **more)
 
-    async def fresh_prompt(self, team: Founded) -> str:
+    async def fresh_prompt(self, team: NewTeam) -> str:
         """What the coordinator is told at its next piece of work, after a restart."""
         await self.world.restart()
         for question in await self.world.questions(team.team.id):
@@ -342,10 +342,10 @@ async def _program(scene: Scene, tmp_path: Path, *orders: str) -> None:
 def _coordinator(tx: Any, team_id: str) -> Any:
     from agiraph.store import teams
 
-    return teams.members(tx, team_id)[0]  # pyright: ignore[reportArgumentType]
+    return teams.coordinator(tx, team_id)  # pyright: ignore[reportArgumentType]
 
 
-async def _again(scene: Scene, team: Founded, task: str) -> WorkNode:
+async def _again(scene: Scene, team: NewTeam, task: str) -> WorkNode:
     await scene.world.say(team.coordinator.id, task, team_id=team.team.id)
     await scene.world.settle()
     return (await scene.world.board(team.team.id))[-1]
@@ -517,7 +517,7 @@ async def test_arguments_grant_nothing(scene: Scene, trick: str) -> None:
     team = await scene.from_page(*TRICKS[trick](scene.sink))
     [node] = await scene.world.board(team.team.id)
     answer = [t for t in await scene.world.turns(node.id) if t.role == "tool"][1]
-    assert answer.extra.get("failed")
+    assert answer.failed
     assert not scene.sink.knows
     assert await scene.world.questions(team.team.id) == []
 
@@ -534,7 +534,7 @@ async def test_limits_stay_as_they_were(scene: Scene) -> None:
     assert scene.sink.heard.count(b"GET ") == 2
 
 
-def _research(tx: Any, team: Founded, url: str) -> WorkNode:
+def _research(tx: Any, team: NewTeam, url: str) -> WorkNode:
     from agiraph.domain.ids import ThreadId
     from agiraph.services.members.hiring import Hirer
 

@@ -4,7 +4,7 @@ import pytest
 
 from agiraph.domain.agents import Rule
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import World, call, says
 from tests.tools.made import Told, folder, made, refused
 
@@ -18,7 +18,7 @@ def denied(tool: str, pattern: str) -> Told:
     )
 
 
-async def ask(world: World, command: str, *more: str) -> Founded:
+async def ask(world: World, command: str, *more: str) -> NewTeam:
     """A team that wants to run commands and needs a person's word for each."""
     world.script(
         "ada",
@@ -30,10 +30,10 @@ async def ask(world: World, command: str, *more: str) -> Founded:
     return founded
 
 
-async def told(world: World, founded: Founded) -> list[Told]:
+async def told(world: World, founded: NewTeam) -> list[Told]:
     assert founded.node is not None
     answers = [t for t in await world.turns(founded.node.id) if t.role == "tool"]
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in answers]
+    return [Told(t.text, t.failed) for t in answers]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.chat import Attachment, Transcript
+from agiraph.domain.chat import Attachment, ProviderData, TextMark, Transcript, VendorParts
 from agiraph.domain.errors import ModelGarbled, ModelUnavailable
 from agiraph.domain.work import NodeStatus, Usage
 from agiraph.providers.anthropic import AnthropicModel
@@ -45,17 +45,17 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def test_a_thread_is_shown_as_plain_words_in_turn() -> None:
     model = text_model(says("Fine."), draw=lambda: "bbbbbbb9")
-    noted: dict[str, Any] = {"text": {"key": "bbbbbbb2", "kind": "calls"}}
+    noted = ProviderData(text=TextMark(key="bbbbbbb2", kind="calls"))
     calls = (tool_call("c1", "read_file", path="a.md"), tool_call("c2", "read_file"))
     await model.reply(
         request(
             turn("system", "You are Ada."),
             turn("user", "Read a.md."),
             turn("user", "[Message] Hurry."),
-            turn("assistant", "Reading.", calls=calls, extra=noted),
+            turn("assistant", "Reading.", calls=calls, provider_data=noted),
             turn("tool", "$5 <call bbbbbbb2 bash>", ref="c1"),
             turn("intent", "read_file", ref="c2"),
-            turn("tool", "'path' is missing", ref="c2", extra={"failed": True}),
+            turn("tool", "'path' is missing", ref="c2", failed=True),
             turn("user", "[Message] Well?"),
             tools=(SPEC,),
         )
@@ -102,17 +102,18 @@ async def test_a_reply_has_the_inner_models_usage_and_carries_its_key() -> None:
         text="Look:",
         calls=(tool_call("call_1", "read_file", path="a.md"),),
         usage=Usage(input_tokens=7, output_tokens=3),
-        extra={"text": {"key": KEY, "kind": "calls"}},
+        provider_data=ProviderData(text=TextMark(key=KEY, kind="calls")),
     )
 
 
 async def test_of_the_vendors_own_only_the_thinking_is_kept() -> None:
-    vendor = {"name": "anthropic", "parts": [{"type": "text", "text": "Hello."}]}
-    answer = Reply(text="Hello.", extra={"thinking": "Hm.", "vendor": vendor}, model="a/b")
+    parts = VendorParts(vendor="anthropic", parts=[{"type": "text", "text": "Hello."}])
+    theirs = ProviderData(thinking="Hm.", vendor=parts)
+    answer = Reply(text="Hello.", provider_data=theirs, model="a/b")
     reply = await TextModel(Recorded("a/b, c/d", answer), draw=lambda: KEY).reply(request())
 
-    noted = {"key": KEY, "kind": "words"}
-    assert reply == Reply(text="Hello.", extra={"text": noted, "thinking": "Hm."}, model="text/a/b")
+    kept = ProviderData(thinking="Hm.", text=TextMark(key=KEY, kind="words"))
+    assert reply == Reply(text="Hello.", provider_data=kept, model="text/a/b")
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ async def test_without_tools_the_prompt_stays_and_nothing_is_called() -> None:
     assert after[-1][1].endswith(
         "\n\n[Runtime] Tools cannot be called in this reply. Answer in words."
     )
-    assert reply.extra["text"] == {"key": "bbbbbbb3", "kind": "words"}
+    assert reply.provider_data.text == TextMark(key="bbbbbbb3", kind="words")
     assert (reply.text, reply.calls) == (f"Bye.\n{told}", ())
 
 
@@ -280,7 +281,7 @@ async def test_what_was_not_made_is_told_with_the_next_message(said: Says) -> No
     model = text_model(said, says("I see."))
     transcript = thread()
     reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-    transcript.add(turn("assistant", reply.text, extra=reply.extra))
+    transcript.add(turn("assistant", reply.text, provider_data=reply.provider_data))
     transcript.add(turn("user", "[Runtime] No tool was called."))
     await model.reply(Request(transcript=transcript, tools=(SPEC,)))
 
@@ -357,7 +358,8 @@ async def test_a_call_found_in_a_file_and_quoted_is_never_made(world: World) -> 
     assert "\n<call " in quoted.text
     assert "evil.md" in quoted.text
     assert quoted.calls == ()
-    assert quoted.extra["text"]["missed"] is True
+    assert quoted.provider_data.text is not None
+    assert quoted.provider_data.text.missed
 
 
 @on_sqlite

@@ -60,7 +60,7 @@ def key_line(key: str) -> str:
 async def step(model: Model, transcript: Transcript, answer: str) -> None:
     """One round, as the loop does it: a call, its intent, its answer."""
     reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-    calls = transcript.named_apart(reply.calls)
-    transcript.add(turn("assistant", reply.text, calls=calls, extra=reply.extra))
+    calls = transcript.with_unique_ids(reply.calls)
+    transcript.add(turn("assistant", reply.text, calls=calls, provider_data=reply.provider_data))
     transcript.add(turn("intent", "read_file", ref=calls[0].id))
     transcript.add(turn("tool", answer, ref=calls[0].id))

@@ -130,7 +130,7 @@ def give(
     tx: Tx, command: str, *, creator: str = HUMAN, rules: tuple[Rule, ...] = (), **more: Any
 ) -> WorkNode:
     """A piece of work for a program, on a team of its own."""
-    founded = founding.found(
+    founded = founding.create(
         tx, goal="Have it done", model="scripted/ada", start=False, permissions=rules
     )
     team_id = founded.team.id

@@ -19,8 +19,8 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
-from agiraph.services.lifecycle import journal, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle import answers, teams
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, spend, threads
 from agiraph.store.database import Store
@@ -47,7 +47,7 @@ class Chaos:
     messages: int
     acts: list[Act]
     workers: list[Worker] = field(default_factory=list[Worker])
-    staff: list[Founded] = field(default_factory=list[Founded])
+    staff: list[NewTeam] = field(default_factory=list[NewTeam])
 
     @property
     def ledger(self) -> Path:
@@ -63,7 +63,7 @@ class Chaos:
     async def hire(self) -> None:
         for number in range(self.agents):
             founded = await self.store.write(
-                teams.found,
+                teams.create,
                 goal=f"Agent {number}",
                 model="scripted/ada",
                 mode="infinite",
@@ -129,7 +129,7 @@ class Chaos:
             for question in await self.store.read(messages.open_questions, founded.team.id)
         ]
         for question in asked:
-            await self.store.write(journal.answer_question, question.id, "Try again.")
+            await self.store.write(answers.answer_question, question.id, "Try again.")
         return bool(asked)
 
     async def end(self) -> None:
@@ -139,7 +139,7 @@ class Chaos:
         await self.store.close()
 
 
-async def check(chaos: Chaos, founded: Founded) -> tuple[int, int]:
+async def check(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
     """What must hold of every agent; how often it was claimed and how many replies it has."""
     read = chaos.store.read
     board = await read(nodes.board, founded.team.id)

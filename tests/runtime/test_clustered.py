@@ -14,7 +14,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, nodes, threads
 from agiraph.store.database import Store
 from agiraph.testing import World
@@ -39,11 +39,11 @@ class Cluster:
         self.workers.append(await Worker.start(self.home, self.url, self.ledger, *flags))
         return self.workers[-1]
 
-    async def found(self, notes: int) -> Founded:
+    async def found(self, notes: int) -> NewTeam:
         goal = f"Notes: {notes}"
-        return await self.store.write(teams.found, goal=goal, model="scripted/ada", learns=False)
+        return await self.store.write(teams.create, goal=goal, model="scripted/ada", learns=False)
 
-    async def node(self, founded: Founded) -> WorkNode:
+    async def node(self, founded: NewTeam) -> WorkNode:
         [node] = await self.store.read(nodes.board, founded.team.id)
         return node
 
@@ -51,7 +51,7 @@ class Cluster:
         """How often a model was asked for each step."""
         return Counter(int(line.split()[1]) for line in self.ledger.read_text().splitlines())
 
-    async def is_done_once(self, founded: Founded, notes: int) -> WorkNode:
+    async def is_done_once(self, founded: NewTeam, notes: int) -> WorkNode:
         node = await self.node(founded)
         [thread] = await self.store.read(threads.of_agent, founded.coordinator.id)
         turns = await self.store.read(threads.turns, thread.id)
@@ -200,7 +200,7 @@ async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_abo
 
 async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
     founded = await cluster.store.write(
-        teams.found, goal="Rest", model="scripted/ada", start=False, learns=False
+        teams.create, goal="Rest", model="scripted/ada", start=False, learns=False
     )
     await cluster.store.write(teams.pause, founded.team.id)
     await cluster.store.write(

@@ -10,13 +10,13 @@ from agiraph import faultpoints
 from agiraph.domain.chat import Turn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.conftest import Server
 
-BY_PEOPLE = ("found", "answer_question")
+BY_PEOPLE = ("create", "answer_question")
 """What the test does itself; whoever calls these looks before they repeat."""
 
 
@@ -49,7 +49,7 @@ def line(request: pytest.FixtureRequest) -> Iterator[Line]:
     faultpoints.armed = None
 
 
-async def run(world: World) -> tuple[Founded, WorkNode]:
+async def run(world: World) -> tuple[NewTeam, WorkNode]:
     """A team that writes, runs a command, asks, is answered and ends."""
     founded = await world.found("Do the work")
     await world.settle()

@@ -43,7 +43,7 @@ async def test_the_prefix_is_stable_before_and_after_a_cut(
             founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
             await world.settle()
             [goal] = await world.board(founded.team.id)
-            cuts = [t.seq for t in await world.turns(goal.id) if t.extra.get("cut")]
+            cuts = [t.seq for t in await world.turns(goal.id) if t.is_summary]
             bill = await world.store.read(spend.of_team, founded.team.id)
         sent = [seen.raw for seen in server.requests]
 

@@ -13,11 +13,12 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Pending
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import teams, waits
 from agiraph.store.nodes import NODES
@@ -48,7 +49,7 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
     return open_world
 
 
-async def children(world: World, founded: Founded) -> list[WorkNode]:
+async def children(world: World, founded: NewTeam) -> list[WorkNode]:
     return [n for n in await world.board(founded.team.id) if n.parent_id is not None]
 
 
@@ -101,7 +102,7 @@ async def test_two_cannot_wait_for_each_others_results(world: World) -> None:
     assert "cyd is done" in (await told(world, ids["bea"]))[0]
 
 
-async def hire(world: World, founded: Founded, name: str) -> Any:
+async def hire(world: World, founded: NewTeam, name: str) -> Any:
     return await world.store.write(
         roster.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
     )
@@ -132,7 +133,7 @@ async def test_who_waits_for_what_does_not_succeed_is_told(world: World, how: st
     answer = [t for t in await world.turns(goal.id) if t.role == "tool"][1]
     ended = "cancelled (cancelled)" if how == "cancelled" else "failed (calls_spent)"
     assert f"Status: {ended}" in answer.text
-    assert (answer.extra, goal.result) == ({"failed": True}, "it was not done")
+    assert (answer.failed, goal.result) == (True, "it was not done")
 
 
 def _empty_purse(tx: Tx, node_id: NodeId) -> None:
@@ -268,7 +269,7 @@ async def test_a_cancel_that_comes_as_the_work_parks_is_not_lost(world_with: Wor
     def be_cancelled(tx: Tx, ctx: RunContext) -> Answer:
         """Cancelled by another process, whose word comes late."""
         NODES.update(tx, ctx.node.id, cancel_requested=True)
-        return Pending("node:none", "what never comes")
+        return Pending(WaitingOn("node", "none"), "what never comes")
 
     async with world_with(be_cancelled) as world:
         world.script("ada", says(call("be_cancelled")))
@@ -312,7 +313,7 @@ async def test_two_that_begin_to_wait_for_each_other_at_once_do_not_both(
 
 
 def _choose(tx: Tx, node_id: NodeId, worker: Any) -> None:
-    planning.choose(tx, NODES.get(tx, node_id), worker)
+    planning.reassign(tx, NODES.get(tx, node_id), worker)
 
 
 @on_postgres

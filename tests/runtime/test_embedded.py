@@ -11,7 +11,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
@@ -25,7 +25,7 @@ def finishes(request: Request) -> Says:
     return DONE
 
 
-async def assign(world: World, founded: Founded, *tasks: str) -> list[WorkNode]:
+async def assign(world: World, founded: NewTeam, *tasks: str) -> list[WorkNode]:
     """More work for the coordinator."""
 
     def create(tx: Tx) -> list[WorkNode]:
@@ -43,11 +43,11 @@ async def assign(world: World, founded: Founded, *tasks: str) -> list[WorkNode]:
     return await world.store.write(create)
 
 
-async def idle_team(world: World) -> Founded:
+async def idle_team(world: World) -> NewTeam:
     return await world.found("Whatever comes", mode="infinite", start=False)
 
 
-async def happened(world: World, founded: Founded, *types: str) -> list[tuple[str, str]]:
+async def happened(world: World, founded: NewTeam, *types: str) -> list[tuple[str, str]]:
     """These events of a team in their order, each with its node."""
     return [
         (event.type, event.data["node_id"])
@@ -120,7 +120,7 @@ async def test_no_message_is_lost_however_it_meets_the_end_of_a_node(
 
 
 async def test_timers_ring_in_the_order_they_are_due_and_survive_a_restart(world: World) -> None:
-    founded: dict[str, Founded] = {}
+    founded: dict[str, NewTeam] = {}
     for name, seconds in (("late", 300.0), ("soon", 100.0), ("then", 200.0)):
         out = ModelUnavailable("The model is out.", retry_after=seconds)
         world.script(name, out, DONE)

@@ -23,7 +23,7 @@ from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.runtime.outbox import Outbox
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
 from agiraph.store import deliveries as rows
 from agiraph.testing import World, call, says
@@ -40,12 +40,12 @@ async def opened(path: Path, database_url: str, **channels: Channel) -> AsyncIte
         yield world
 
 
-async def founded_in(world: World) -> Founded:
+async def founded_in(world: World) -> NewTeam:
     return await world.found("Rest", start=False)
 
 
 async def tell(
-    world: World, founded: Founded, text: str = "Look at this.", kind: MessageKind = "briefing"
+    world: World, founded: NewTeam, text: str = "Look at this.", kind: MessageKind = "briefing"
 ) -> Message:
     return await world.store.write(
         bus.send,

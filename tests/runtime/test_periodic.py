@@ -12,7 +12,7 @@ import pytest
 
 from agiraph.domain.triggers import Trigger
 from agiraph.runtime.periodic import Rest, Rounds
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import sqlite_connection
 from agiraph.store import triggers as rows
@@ -34,11 +34,11 @@ async def opened(path: Path, database_url: str) -> AsyncIterator[tuple[World, Pa
         clock.over.set()
 
 
-async def watcher(world: World, goal: str = "Keep watch") -> Founded:
+async def watcher(world: World, goal: str = "Keep watch") -> NewTeam:
     return await world.found(goal, mode="infinite", start=False)
 
 
-async def make(world: World, founded: Founded, type: Any, config: dict[str, Any]) -> Trigger:
+async def make(world: World, founded: NewTeam, type: Any, config: dict[str, Any]) -> Trigger:
     made = await world.store.write(
         definitions.create,
         agent_id=founded.coordinator.id,

@@ -10,7 +10,7 @@ from agiraph.providers.base import Request
 from agiraph.runtime.reflection import _ended, read_insights, read_verdict, record
 from agiraph.runtime.structured_question import value_in
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import messages, threads
 from agiraph.store.threads import THREADS
@@ -42,13 +42,13 @@ async def stands(world: World, status: NodeStatus) -> bool:
     return [row[0] for row in await world.store.read(reflections)] == [status]
 
 
-async def begun(world: World, thinker: Thinker, **more: object) -> Founded:
+async def begun(world: World, thinker: Thinker, **more: object) -> NewTeam:
     """A team that learns, with nothing to do yet."""
     world.model("ada", thinker)
     return await world.found("Watch the market", learns=True, start=False, mode="infinite", **more)
 
 
-async def worked(world: World, founded: Founded, task: str = "Look around") -> str:
+async def worked(world: World, founded: NewTeam, task: str = "Look around") -> str:
     """Let the coordinator do a piece of work nobody asked for; the id of its thread."""
     node = await give(world, founded.team.id, founded.coordinator.id, task)
     await world.settle()

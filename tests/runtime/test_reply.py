@@ -15,7 +15,7 @@ from agiraph.providers.base import Request
 from agiraph.runtime.lanes import PLACES
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import spend
 from agiraph.store.teams import TEAMS
@@ -35,7 +35,7 @@ async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
         yield opened
 
 
-async def idle(world: World, **more: object) -> tuple[Founded, Agent]:
+async def idle(world: World, **more: object) -> tuple[NewTeam, Agent]:
     founded = await world.found("Track tech stocks", start=False, **more)
     return founded, founded.coordinator
 

@@ -12,7 +12,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import claims, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, nodes, threads
 from agiraph.store import teams as rows
 from agiraph.testing import PowerCut, Says, World, call, says
@@ -56,7 +56,7 @@ async def test_a_stop_at_any_commit_leaves_nothing_running(home: World, commit: 
         assert (node.status, node.attempt, node.crashes) == (NodeStatus.COMPLETED, 1, 0), later
 
 
-async def seen_from_outside(world: World, founded: Founded) -> WorkNode:
+async def seen_from_outside(world: World, founded: NewTeam) -> WorkNode:
     """The team's one node, as it is while no runtime works on the home."""
     store = await open_store(f"sqlite:///{world.path / 'agiraph.db'}", SystemClock())
     [node] = await store.read(nodes.board, founded.team.id)
@@ -131,7 +131,7 @@ async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     url = f"sqlite:///{home / 'agiraph.db'}"
     home.mkdir()
     store = await open_store(url, SystemClock())
-    await store.write(teams.found, goal="Notes: 3", model="scripted/ada", learns=False)
+    await store.write(teams.create, goal="Notes: 3", model="scripted/ada", learns=False)
     await store.close()
     first = await Worker.start(home, url, ledger, "--hold", "--unlocked")
     await first.says("asked 0")

@@ -88,7 +88,7 @@ async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
             "AGIRAPH_LOG": "error",
         }
         founded = [
-            await store.write(teams.found, goal=f"Team {n}", model="openai/test", learns=False)
+            await store.write(teams.create, goal=f"Team {n}", model="openai/test", learns=False)
             for n in range(teams_)
         ]
         workers = [await stack.enter_async_context(agiraph.start("work")) for _ in range(2)]

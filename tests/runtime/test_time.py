@@ -12,7 +12,7 @@ import pytest
 
 from agiraph.domain.ids import AgentId
 from agiraph.domain.triggers import Trigger
-from agiraph.services.lifecycle import claims
+from agiraph.services.lifecycle import timers
 from agiraph.services.triggers import definitions
 from agiraph.services.triggers.firing import MISFIRE
 from agiraph.store import triggers as rows
@@ -124,7 +124,7 @@ def live(tx: Tx, clock: Clock) -> None:
     real = tx.now
     while (due := waits.next_due(tx)) is not None and clock.reach(due):
         tx.now = clock.now
-        while claims.ring(tx):
+        while timers.fire_due(tx):
             pass
     tx.now = real
 

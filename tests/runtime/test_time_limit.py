@@ -13,7 +13,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Keys
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.store.tx import Aftermath
 from agiraph.testing import ModelServer, World, call, says
@@ -54,7 +54,7 @@ async def served(
             yield world, server
 
 
-async def ended(world: World, founded: Founded) -> WorkNode:
+async def ended(world: World, founded: NewTeam) -> WorkNode:
     assert founded.node is not None
     moved = asyncio.Event()
 

@@ -40,7 +40,7 @@ async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
     )
     await runtime.start()
     await runtime.store.write(
-        teams.found, goal="Try it", model="scripted/ada", learns=False, heartbeat=None
+        teams.create, goal="Try it", model="scripted/ada", learns=False, heartbeat=None
     )
     await runtime.engine.idle()
     await runtime.close()

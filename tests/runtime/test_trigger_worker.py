@@ -8,7 +8,7 @@ from agiraph.domain.ids import AgentId
 from agiraph.domain.triggers import Call, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions
 from agiraph.store import teams
@@ -21,7 +21,7 @@ DONE = says(call("finish", summary="done"))
 PUBLISHED = says(call("publish", summary="done"))
 
 
-async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tuple[Founded, Trigger]:
+async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tuple[NewTeam, Trigger]:
     """A coordinator that waits for events, and somebody whose work may bring them about."""
     world.script("ada", *lines)
     world.script("bob", *[PUBLISHED] * 20)
@@ -40,14 +40,14 @@ async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tupl
     return founded, made.trigger
 
 
-def _work(tx: Tx, founded: Founded, task: str) -> WorkNode:
+def _work(tx: Tx, founded: NewTeam, task: str) -> WorkNode:
     bob = teams.by_name(tx, founded.team.id, "bob")
     return planning.create(
         tx, team_id=founded.team.id, task=task, source="user", assignee_id=AgentId(bob.id)
     )
 
 
-async def work(world: World, founded: Founded, task: str = "Count") -> WorkNode:
+async def work(world: World, founded: NewTeam, task: str = "Count") -> WorkNode:
     node = await world.store.write(_work, founded, task)
     await world.settle()
     return node

@@ -33,7 +33,7 @@ async def look(world: World, node_id: NodeId, *seconds: float) -> list[int]:
     told: list[int] = []
     for each in seconds:
         world.clock.advance(seconds=each)
-        await world.store.write(stalled.look)
+        await world.store.write(stalled.check_all)
         told.append(len(await notes(world, node_id)))
     return told
 
@@ -186,7 +186,7 @@ async def test_what_a_stale_worker_writes_late_is_refused(world: World) -> None:
     for late in (
         partial(journal.answer, answers=[]),
         partial(journal.begin, system="late", assignment="words"),
-        partial(endings.conclude, outcome=Finished("late")),
+        partial(endings.end_node, outcome=Finished("late")),
     ):
         late.__name__ = "late"  # type: ignore[attr-defined]
         with pytest.raises(Fenced):

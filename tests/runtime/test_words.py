@@ -8,7 +8,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import unfinished
 from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import threads, waits
@@ -35,7 +35,7 @@ def background(name: str) -> Any:
     )
 
 
-async def at_work(world: World, *lead: Any, workers: tuple[str, ...] = ("bob",)) -> Founded:
+async def at_work(world: World, *lead: Any, workers: tuple[str, ...] = ("bob",)) -> NewTeam:
     """A goal whose workers ask a person, one each, while its coordinator goes on with these."""
     world.script("ada", says(*map(background, workers)), *lead)
     for name in workers:
@@ -49,17 +49,17 @@ async def at_work(world: World, *lead: Any, workers: tuple[str, ...] = ("bob",))
     return founded
 
 
-async def allow(world: World, founded: Founded, name: str) -> None:
+async def allow(world: World, founded: NewTeam, name: str) -> None:
     [asked] = [q for q in await world.questions(founded.team.id) if q.text == f"May {name}?"]
     await world.answer(asked, "Yes.")
     await world.settle()
 
 
-async def board(world: World, founded: Founded) -> list[WorkNode]:
+async def board(world: World, founded: NewTeam) -> list[WorkNode]:
     return await world.board(founded.team.id)
 
 
-async def status(world: World, founded: Founded) -> str:
+async def status(world: World, founded: NewTeam) -> str:
     return (await world.store.read(TEAMS.get, founded.team.id)).status
 
 
@@ -193,7 +193,7 @@ async def test_what_waits_for_a_decision_of_ones_own_is_not_waited_for(world: Wo
     assert (first.status, second.status, goal.result) == (S.CANCELLED, S.CANCELLED, "all done")
 
 
-async def held(world: World, *lead: Any) -> tuple[Founded, Gate]:
+async def held(world: World, *lead: Any) -> tuple[NewTeam, Gate]:
     """A goal with a worker, whose coordinator is about to say the first of these lines."""
     first, second = Gate(), Gate()
     ada = world.script("ada", says(background("bob")), *lead)
@@ -230,7 +230,7 @@ async def test_no_circle_of_waits_comes_of_words(world: World) -> None:
     assert (goal.result, child.status.is_final) == ("Done.", True)
 
 
-def ask(tx: Tx, founded: Founded) -> None:
+def ask(tx: Tx, founded: NewTeam) -> None:
     assert founded.node is not None
     bus.send(
         tx,
@@ -276,7 +276,7 @@ def begin_to_wait(tx: Tx, node_id: NodeId) -> None:
         thread_id=thread.id,
         epoch=thread.epoch,
     )
-    assert unfinished.wait(tx, lease, reply=threads.page(tx, thread.id).head)
+    assert unfinished.open_waits(tx, lease, reply=threads.page(tx, thread.id).head)
 
 
 async def test_a_runner_that_dies_before_it_parks_leaves_the_wait_to_its_successor(
@@ -301,5 +301,5 @@ async def test_a_runner_that_dies_before_it_parks_leaves_the_wait_to_its_success
     assert (goal.result, child.result) == ("all done", "ok")
 
 
-async def asks(world: World, founded: Founded) -> bool:
+async def asks(world: World, founded: NewTeam) -> bool:
     return bool(await world.questions(founded.team.id))

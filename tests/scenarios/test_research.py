@@ -10,7 +10,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import messages
 from agiraph.testing import PowerCut, World, call, says
 from agiraph.testing.script import Says
@@ -83,7 +83,7 @@ RESEARCHES: tuple[Line, ...] = (
 )
 
 
-async def told(world: World, team: Founded) -> list[Message]:
+async def told(world: World, team: NewTeam) -> list[Message]:
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
     return [message for message in said if message.sender == team.coordinator.id]
 

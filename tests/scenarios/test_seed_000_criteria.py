@@ -20,8 +20,8 @@ from agiraph.domain.messages import Message
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle import claims
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle import timers
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import threads, triggers
 from agiraph.testing import Says, World, call, says
@@ -67,7 +67,7 @@ class Shown:
 @dataclass(slots=True, kw_only=True)
 class Story:
     world: World
-    founded: Founded
+    founded: NewTeam
     shown: Shown
 
     @property
@@ -92,7 +92,7 @@ class Story:
 
     async def an_hour_passes(self) -> None:
         self.world.clock.advance(hours=1)
-        await self.world.store.write(claims.ring)
+        await self.world.store.write(timers.fire_due)
         await self.world.settle()
 
 

@@ -88,7 +88,7 @@ async def test_the_second_run_uses_what_the_first_one_learned(
 
             await world.restart()
             asked_before = len(server.requests)
-            await world.store.write(teams.aim, founded.team.id, SCRAPER)
+            await world.store.write(teams.set_goal, founded.team.id, SCRAPER)
             await world.settle()
             nodes = await world.board(founded.team.id)
             first, second = nodes

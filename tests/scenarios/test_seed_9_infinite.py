@@ -7,7 +7,8 @@ from pathlib import Path
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import claims, teams
+from agiraph.services.lifecycle import teams
+from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import spend
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
@@ -63,7 +64,7 @@ def monitors(request: Request) -> Says:
 
 async def pass_cycle(world: World) -> None:
     world.clock.advance(seconds=CYCLE.total_seconds())
-    await world.store.write(claims.ring)
+    await world.store.write(fire_due)
     await world.settle()
 
 
@@ -138,7 +139,7 @@ async def test_a_cycle_that_is_stopped_in_its_middle_ends_at_the_yield_point(
         await world.settle()
         held.lines.append(says(call("ask_human", question="Is this AI?")))
         world.clock.advance(seconds=30)
-        await world.store.write(claims.ring)
+        await world.store.write(fire_due)
         await world.settle()
         assert len(await world.questions(founded.team.id)) == 1
 
@@ -147,6 +148,6 @@ async def test_a_cycle_that_is_stopped_in_its_middle_ends_at_the_yield_point(
         statuses = [n.status for n in await world.board(founded.team.id)]
         assert statuses == [NodeStatus.COMPLETED, NodeStatus.CANCELLED]
         world.clock.advance(days=1)
-        await world.store.write(claims.ring)
+        await world.store.write(fire_due)
         await world.settle()
         assert len(await world.board(founded.team.id)) == 2

@@ -6,8 +6,8 @@ from typing import Any
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.claims import ring
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.team import created, gathered
@@ -28,7 +28,7 @@ def wait(name: str = "first", **more: Any) -> Callable[[Request], Says]:
 
 async def begun(
     world: World, *lead: Any, names: tuple[str, ...] = ("bob", "cyd", "dee"), **more: Any
-) -> Founded:
+) -> NewTeam:
     """A team with idle workers, whose coordinator goes on with these lines."""
     founded, _ = await gathered(world, *names, lead=(BEGIN, *lead), **more)
     [question] = await world.questions(founded.team.id)
@@ -37,12 +37,12 @@ async def begun(
     return founded
 
 
-async def the_stage(world: World, founded: Founded) -> Stage:
+async def the_stage(world: World, founded: NewTeam) -> Stage:
     [stage] = await world.store.read(stages.of_team, founded.team.id)
     return stage
 
 
-async def work(world: World, founded: Founded) -> list[WorkNode]:
+async def work(world: World, founded: NewTeam) -> list[WorkNode]:
     return [n for n in await world.board(founded.team.id) if n.parent_id is not None]
 
 
@@ -53,7 +53,7 @@ async def allow(world: World, node: WorkNode) -> None:
     await world.settle()
 
 
-async def last_answer(world: World, founded: Founded) -> str:
+async def last_answer(world: World, founded: NewTeam) -> str:
     assert founded.node is not None
     return [t.text for t in await world.turns(founded.node.id) if t.role == "tool"][-1]
 
@@ -61,5 +61,5 @@ async def last_answer(world: World, founded: Founded) -> str:
 async def pass_time(world: World, seconds: float) -> None:
     """Let time pass, and everything that is due by then happen."""
     world.clock.advance(seconds=seconds)
-    await world.store.write(ring)
+    await world.store.write(fire_due)
     await world.settle()

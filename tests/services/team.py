@@ -8,7 +8,7 @@ from agiraph.domain.ids import AgentId, NodeId
 from agiraph.domain.work import Budget, WorkNode
 from agiraph.providers.base import Model, Request
 from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
@@ -34,7 +34,7 @@ REST: tuple[Line, ...] = (
 
 async def gathered(
     world: World, *names: str, lead: tuple[Line, ...] | Model = REST, **more: Any
-) -> tuple[Founded, dict[str, Agent]]:
+) -> tuple[NewTeam, dict[str, Agent]]:
     """A team at rest: its coordinator has asked the person something, its workers are idle."""
     world.model("ada", ScriptedModel("scripted/ada", [*lead]) if isinstance(lead, tuple) else lead)
     world.model("hand", ReactiveModel("scripted/hand", obey))
@@ -55,7 +55,7 @@ def created(request: Request) -> list[str]:
     return re.findall(r"(?:Created|background as) (node_\w+)", said)
 
 
-def _put(tx: Tx, founded: Founded, task: str, to: Agent | None, more: dict[str, Any]) -> WorkNode:
+def _put(tx: Tx, founded: NewTeam, task: str, to: Agent | None, more: dict[str, Any]) -> WorkNode:
     assert founded.node is not None
     return planning.create(
         tx,
@@ -71,7 +71,7 @@ def _put(tx: Tx, founded: Founded, task: str, to: Agent | None, more: dict[str, 
 
 
 async def put(
-    world: World, founded: Founded, task: str, *, to: Agent | None = None, **more: Any
+    world: World, founded: NewTeam, task: str, *, to: Agent | None = None, **more: Any
 ) -> NodeId:
     """A piece of work of the coordinator's, on the board."""
     return (await world.store.write(_put, founded, task, to, more)).id

@@ -9,7 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, TeamId
 from agiraph.domain.messages import Message
 from agiraph.services.lifecycle import briefings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
 from agiraph.store.teams import TEAMS
@@ -19,7 +19,7 @@ from tests.runtime.looking_back import Thinker, briefing, give
 RATES = briefing("Rates rose", "The central bank raised rates by 1 % today, more than expected.")
 
 
-async def begun(world: World, *verdicts: str) -> tuple[Founded, Thinker]:
+async def begun(world: World, *verdicts: str) -> tuple[NewTeam, Thinker]:
     """A team that watches something by itself, with what its coordinator will think of it."""
     thinker = Thinker(verdict=list(verdicts))
     world.model("ada", thinker)
@@ -27,12 +27,12 @@ async def begun(world: World, *verdicts: str) -> tuple[Founded, Thinker]:
     return founded, thinker
 
 
-async def work(world: World, founded: Founded, **more: str) -> None:
+async def work(world: World, founded: NewTeam, **more: str) -> None:
     await give(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
     await world.settle()
 
 
-async def decided(world: World, founded: Founded) -> list[tuple[bool, str]]:
+async def decided(world: World, founded: NewTeam) -> list[tuple[bool, str]]:
     events = await world.events(founded.team.id)
     data = [e.data for e in events if e.type == "briefing.decided"]
     return [(d["sent"], d["reason"].partition(":")[0]) for d in data]
@@ -106,14 +106,14 @@ async def test_news_without_words_is_not_told(world: World) -> None:
     assert (await world.inbox(), await decided(world, founded)) == ([], [(False, "nothing said")])
 
 
-async def told(world: World) -> tuple[Founded, Message]:
+async def told(world: World) -> tuple[NewTeam, Message]:
     founded, _ = await begun(world, RATES)
     await work(world, founded)
     [item] = await world.inbox()
     return founded, item
 
 
-async def threshold(world: World, founded: Founded) -> float:
+async def threshold(world: World, founded: NewTeam) -> float:
     return (await world.store.read(TEAMS.get, founded.team.id)).briefing_threshold
 
 

@@ -163,7 +163,7 @@ async def test_work_whose_need_failed_before_it_was_made_is_refused_at_once(worl
 
 
 def _depend(tx: Tx, node_id: NodeId, needs: list[NodeId]) -> None:
-    planning.depend(tx, NODES.get(tx, node_id), needs)
+    planning.add_dependencies(tx, NODES.get(tx, node_id), needs)
 
 
 async def test_circles_and_unknown_needs_are_refused_when_they_are_written(world: World) -> None:

@@ -13,7 +13,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.research import start as research
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
@@ -58,7 +58,7 @@ def scripted(world: World, *lines: Line) -> str:
     return f"scripted/{name}"
 
 
-async def sole(world: World, founded: Founded) -> WorkNode:
+async def sole(world: World, founded: NewTeam) -> WorkNode:
     await world.settle()
     return (await world.board(founded.team.id))[0]
 
@@ -128,7 +128,7 @@ async def in_a_stage(world: World, text: str) -> WorkNode:
     return child
 
 
-def ask_for_research(tx: Tx, founded: Founded) -> WorkNode:
+def ask_for_research(tx: Tx, founded: NewTeam) -> WorkNode:
     return research(tx, Hirer(founded.coordinator, None, {}, lambda _: None), "How?")  # type: ignore[arg-type]
 
 

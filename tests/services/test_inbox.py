@@ -5,13 +5,13 @@ import pytest
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message, MessageKind
-from agiraph.services.lifecycle import journal
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle import answers
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, inbox
 from agiraph.testing import World
 
 
-async def filled(world: World, *kinds: MessageKind) -> tuple[Founded, list[Message]]:
+async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Message]]:
     world.script("ada")
     founded = await world.found("Rest", start=False)
     said = [
@@ -55,7 +55,7 @@ async def test_reading_and_answering_change_an_items_state_and_remove_nothing(
     _, [result, question, other] = await filled(world, "result", "question", "question")
     item = await world.store.write(inbox.read, result.id)
     assert (item.state, item.message.seen_at) == ("read", world.clock.now())
-    await world.store.write(journal.answer_question, question.id, "Yes")
+    await world.store.write(answers.answer_question, question.id, "Yes")
     assert await shown(world) == [
         ("question 3", "unread", True),
         ("question 2", "answered", False),

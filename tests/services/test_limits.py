@@ -10,7 +10,7 @@ from agiraph.domain.agents import Limits
 from agiraph.domain.errors import Refused
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import spend, teams
 from agiraph.testing import Says, World, call, says
@@ -20,7 +20,7 @@ from tests.services.team import gathered
 S = NodeStatus
 
 
-async def hire_at_once(world: World, founded: Founded, number: int) -> Counter[str]:
+async def hire_at_once(world: World, founded: NewTeam, number: int) -> Counter[str]:
     """So many hires at the same time; how often each came to what."""
 
     async def hire(n: int) -> str:
@@ -119,7 +119,7 @@ class Delegating:
 
     def _react(self, request: Request) -> Says:
         answers = [t for t in request.transcript.spoken() if t.role == "tool"]
-        failed = [t.text for t in answers if t.extra.get("failed")]
+        failed = [t.text for t in answers if t.failed]
         new = [text.partition(".")[0] for text in failed[-1:]]
         self.refusals.update(text for text in new if not text.startswith("[Task]"))
         ending = next(t.name for t in request.tools if t.name in ("finish", "publish"))

@@ -10,7 +10,7 @@ from agiraph.domain.messages import MOST_HOPS
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import messages, spend
 from agiraph.store.messages import MESSAGES
@@ -63,7 +63,7 @@ async def polite_team(world: World, thanks: dict[str, Call], **more: bool) -> li
     return models
 
 
-async def hire(world: World, founded: Founded, name: str) -> Agent:
+async def hire(world: World, founded: NewTeam, name: str) -> Agent:
     return await world.store.write(
         roster.hire, founded.team.id, name=name, role="worker", model=f"scripted/{name}"
     )

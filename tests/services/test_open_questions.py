@@ -13,7 +13,7 @@ from agiraph.domain.ids import HUMAN, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.messages import MESSAGES
@@ -30,7 +30,7 @@ DONE = says(call("finish", summary="painted"))
 
 async def asking(
     world: World, *lines: Line, replies: tuple[Line, ...] = (), **more: Any
-) -> tuple[ScriptedModel, Founded]:
+) -> tuple[ScriptedModel, NewTeam]:
     """A team whose coordinator has asked the person something and waits."""
     ada = world.script("ada", *lines)
     world.script("mouth", *replies)
@@ -39,7 +39,7 @@ async def asking(
     return ada, founded
 
 
-async def tell(world: World, founded: Founded, how: str, text: str = "Mind the roses.") -> None:
+async def tell(world: World, founded: NewTeam, how: str, text: str = "Mind the roses.") -> None:
     """Let the person speak in one of the ways there are."""
     match how:
         case "broadcast":
@@ -336,7 +336,7 @@ async def test_a_model_that_does_not_exist_is_not_tried_in_a_circle(world: World
     assert len(started) == 2
 
 
-def speak_at(world: World, commit: int, founded: Founded) -> list[asyncio.Task[None]]:
+def speak_at(world: World, commit: int, founded: NewTeam) -> list[asyncio.Task[None]]:
     """Let the person speak right after the n-th commit from now; the task, once there is one."""
     tasks: list[asyncio.Task[None]] = []
     left = commit

@@ -15,7 +15,7 @@ from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import jobs, planning
 from agiraph.services.lifecycle import conversation, endings, research
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import messages
@@ -62,7 +62,7 @@ async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterato
         yield opened
 
 
-async def asked(world: World, *lines: Line, **more: int) -> Founded:
+async def asked(world: World, *lines: Line, **more: int) -> NewTeam:
     """A team at rest, whose coordinator is asked for research and starts it."""
     start = call("research_start", goal="How is bread baked?", **more)
     world.script("ada", says("I look into it.", start))
@@ -72,7 +72,7 @@ async def asked(world: World, *lines: Line, **more: int) -> Founded:
     return team
 
 
-async def told(world: World, team: Founded) -> list[Message]:
+async def told(world: World, team: NewTeam) -> list[Message]:
     """What the coordinator said to the person, after its reply."""
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
     return [m for m in said if m.sender == team.coordinator.id][1:]
@@ -122,7 +122,7 @@ async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Si
     await world.settle()
     [node] = await world.board(team.team.id)
     answers = [t for t in await world.turns(node.id) if t.role == "tool"]
-    refused = [t.text for t in answers if t.extra.get("failed")]
+    refused = [t.text for t in answers if t.failed]
     assert len(bakery.requests) == 1
     assert [text.partition(" All")[0] for text in refused] == [
         "Not allowed: Budget exhausted — synthesise your findings now."
@@ -220,7 +220,7 @@ async def test_research_as_part_of_work_reports_to_whoever_asked_for_it(
     assert [m.kind for m in await world.inbox() if m.node_id == node.id] == ["report"]
     answer = [t for t in await world.turns(work.id) if t.role == "tool"][1]
     assert REPORT.strip() in answer.text
-    assert answer.extra["tainted_by"] == "a web search"
+    assert answer.tainted_by == "a web search"
 
 
 @pytest.mark.parametrize("ends", ["published", "failed"])

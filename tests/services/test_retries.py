@@ -9,7 +9,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import retries
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -124,7 +124,7 @@ async def test_calls_of_a_tool_are_granted_again(world: World) -> None:
     assert not any("Not allowed" in text for text in answers)
 
 
-def give(tx: Tx, founded: Founded, budget: Budget) -> NodeId:
+def give(tx: Tx, founded: NewTeam, budget: Budget) -> NodeId:
     assert founded.node is not None
     bob = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
     return planning.create(

@@ -9,7 +9,7 @@ from agiraph.domain.work import NodeStatus, Source, StopReason
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions
 from agiraph.store import triggers as trigger_rows
@@ -22,7 +22,7 @@ from tests.services.staging import pass_time
 S = NodeStatus
 
 
-def side_work(tx: Tx, founded: Founded, source: Source, creator: str, *, child: bool) -> None:
+def side_work(tx: Tx, founded: NewTeam, source: Source, creator: str, *, child: bool) -> None:
     planning.create(
         tx,
         team_id=founded.team.id,
@@ -43,7 +43,7 @@ def lead(request: Request) -> Says:
     return says(call("finish", summary="done"))
 
 
-async def begun(world: World, **more: Any) -> Founded:
+async def begun(world: World, **more: Any) -> NewTeam:
     """A team whose goal waits for the person."""
     world.model("ada", ReactiveModel("scripted/ada", lead))
     founded = await world.found("Reach it", **more)
@@ -51,7 +51,7 @@ async def begun(world: World, **more: Any) -> Founded:
     return founded
 
 
-async def status(world: World, founded: Founded) -> str:
+async def status(world: World, founded: NewTeam) -> str:
     return (await world.store.read(TEAMS.get, founded.team.id)).status
 
 
@@ -105,7 +105,7 @@ async def test_a_message_that_became_work_ends_alone(world: World) -> None:
     assert await status(world, founded) == "active"
 
 
-def hire(tx: Tx, founded: Founded) -> str:
+def hire(tx: Tx, founded: NewTeam) -> str:
     return roster.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
 
 
@@ -146,7 +146,7 @@ async def test_a_team_that_was_done_is_done_again_when_what_it_was_asked_besides
     assert await world.store.read(trigger_rows.active_of_team, founded.team.id) == []
 
 
-def reopen(tx: Tx, founded: Founded) -> None:
+def reopen(tx: Tx, founded: NewTeam) -> None:
     """A person asks for more, and the team is opened again for it."""
     conversation.start_work(tx, founded.coordinator, founded.node.id, "More")  # type: ignore[union-attr]
 

@@ -5,7 +5,7 @@ import pytest
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
 from tests.services.staging import (
@@ -270,7 +270,7 @@ async def test_turns_per_node_bound_what_has_not_begun(world: World) -> None:
 # ---- limits that somebody chose -------------------------------------------------------------
 
 
-async def turns_of(world: World, founded: Founded) -> list[int]:
+async def turns_of(world: World, founded: NewTeam) -> list[int]:
     return [node.budget.turns for node in await work(world, founded)]
 
 

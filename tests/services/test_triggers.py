@@ -83,7 +83,7 @@ async def test_notify_task_queued_triggers_immediate_processing(world: World) ->
 
 
 async def test_a_coordinator_is_born_with_a_heartbeat_of_an_hour(world: World) -> None:
-    founded = await world.store.write(teams.found, goal="Go", model="scripted/ada", start=False)
+    founded = await world.store.write(teams.create, goal="Go", model="scripted/ada", start=False)
     [born] = await world.store.read(rows.of_team, founded.team.id)
     assert (born.type, born.made_by, born.due_at) == (
         "heartbeat",
@@ -232,7 +232,7 @@ async def test_triggers_end_with_their_team_and_come_back_with_it(world: World) 
     assert (await now_of(world, trigger)).status == "expired"
     with pytest.raises(Refused, match="is stopped; nothing can be scheduled"):
         await make(world, founded, "delayed", {"delay_seconds": 60})
-    await world.store.write(teams.aim, founded.team.id, "Watch something else")
+    await world.store.write(teams.set_goal, founded.team.id, "Watch something else")
     await world.settle()
     assert (await now_of(world, trigger)).status == "active"
     assert (await now_of(world, gone)).status == "cancelled"

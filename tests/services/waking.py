@@ -6,7 +6,7 @@ from agiraph.domain.ids import AgentId
 from agiraph.domain.triggers import Firing, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
@@ -16,13 +16,13 @@ OK = says(call("finish", summary="HEARTBEAT_OK"))
 DONE = says(call("finish", summary="done"))
 
 
-async def resting(world: World, *lines: Any, **more: Any) -> Founded:
+async def resting(world: World, *lines: Any, **more: Any) -> NewTeam:
     """An infinite team whose coordinator has nothing to do."""
     world.script("ada", *lines)
     return await world.found("Keep watch", mode="infinite", start=False, **more)
 
 
-async def make(world: World, founded: Founded, type: str, config: Any, **more: Any) -> Trigger:
+async def make(world: World, founded: NewTeam, type: str, config: Any, **more: Any) -> Trigger:
     payload = more.pop("payload", {"task": "Look around"})
     made = await world.store.write(
         definitions.create,

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.app import open_store
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.database import Store
 from agiraph.testing import ManualClock
 
@@ -19,6 +19,6 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def founded(store: Store) -> Founded:
+async def founded(store: Store) -> NewTeam:
     """A team of one with a node in its queue, which nobody takes up."""
-    return await store.write(teams.found, goal="Keep what you are given", model="scripted/ada")
+    return await store.write(teams.create, goal="Keep what you are given", model="scripted/ada")

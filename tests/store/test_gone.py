@@ -12,7 +12,7 @@ import pytest
 
 from agiraph.domain.errors import HomeInUse, StoreGone
 from agiraph.domain.ids import MessageId
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import sqlite
 from agiraph.store import teams as rows
 from agiraph.store.sqlite import SqliteStore
@@ -34,7 +34,7 @@ async def store(folder: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
-async def three(store: SqliteStore) -> tuple[Founded, list[MessageId]]:
+async def three(store: SqliteStore) -> tuple[NewTeam, list[MessageId]]:
     team = await found(store)
     return team, [await tell(store, team) for _ in range(3)]
 

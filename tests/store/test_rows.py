@@ -11,14 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agiraph.domain.chat import Thread, ToolCall, Turn
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.chat import (
+    THINKING,
+    OutboxMark,
+    ProviderData,
+    Reserved,
+    TextMark,
+    Thread,
+    ToolCall,
+    Turn,
+    VendorParts,
+)
+from agiraph.domain.errors import NotFound, Refused, StoreDamaged
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import Budget, NodeStatus, Usage
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import threads
 from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES
@@ -40,7 +50,7 @@ WORDS = 'Zoë said: "50 % of 漢字" — it\'s \\ 🙂 \u202e\n\t{for_update} :n
 
 
 @pytest.fixture
-async def thread(store: Store, founded: Founded) -> Thread:
+async def thread(store: Store, founded: NewTeam) -> Thread:
     opened = Thread(
         id=ThreadId("t_1"),
         team_id=founded.team.id,
@@ -76,7 +86,7 @@ def full(noun: type[Any], **known: Any) -> Any:
     return noun(**{f.name: known.get(f.name, sample(hints[f.name])) for f in fields(noun)})
 
 
-def kept_by(founded: Founded, thread: Thread, noun: type[Any]) -> dict[str, Any]:
+def kept_by(founded: NewTeam, thread: Thread, noun: type[Any]) -> dict[str, Any]:
     """What refers to other rows refers to rows that are there."""
     assert founded.node is not None
     there: dict[str, Any] = {
@@ -92,23 +102,23 @@ def kept_by(founded: Founded, thread: Thread, noun: type[Any]) -> dict[str, Any]
 
 
 async def test_every_noun_with_every_field_set_comes_back_as_it_was(
-    store: Store, founded: Founded, thread: Thread
+    store: Store, founded: NewTeam, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         await store.write(table.insert, thing)
-        assert await store.read(table.get, getattr(thing, table.key)) == thing
+        assert await store.read(table.get, str(getattr(thing, table.key))) == thing
 
 
 async def test_every_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
-    store: Store, founded: Founded, thread: Thread
+    store: Store, founded: NewTeam, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         needed = [f.name for f in fields(thing) if f.default is f.default_factory is MISSING]
-        bare = table.noun(**{name: getattr(thing, name) for name in needed})
+        bare = table.value_type(**{name: getattr(thing, name) for name in needed})
         await store.write(table.insert, bare)
-        assert await store.read(table.get, getattr(bare, table.key)) == bare
+        assert await store.read(table.get, str(getattr(bare, table.key))) == bare
 
 
 async def test_a_turn_with_every_field_set_comes_back_as_it_was(
@@ -134,10 +144,52 @@ async def test_a_turn_with_every_field_set_comes_back_as_it_was(
     assert await store.read(threads.turns, thread.id) == [turn, bare]
 
 
-async def test_an_update_changes_the_fields_it_names_and_no_other(
-    store: Store, founded: Founded, thread: Thread
+OLD_ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
+    (
+        "assistant",
+        "",
+        '{"thinking": "Hm.", "vendor": {"name": "gemini", "parts": [{"call": 0}]},'
+        ' "text": {"key": "k", "kind": "calls", "missed": true}}',
+        {
+            "provider_data": ProviderData(
+                thinking="Hm.",
+                vendor=VendorParts(vendor="gemini", parts=[{"call": 0}]),
+                text=TextMark(key="k", kind="calls", missed=True),
+            )
+        },
+    ),
+    ("tool", "c1", '{"tainted_by": "the web", "failed": true}',
+     {"tainted_by": "the web", "failed": True}),
+    ("user", "summary:1", '{"cut": true}', {"is_summary": True}),
+    ("user", "outbox:7", '{"end": 7, "sha256": "ab"}', {"outbox": OutboxMark(end=7, sha256="ab")}),
+    ("intent", THINKING, '{"tokens": 9, "usd": 0.5}', {"reserved": Reserved(tokens=9, usd=0.5)}),
+    ("intent", "c2", '{"before": "1", "end": "2"}', {"foreseen": {"before": "1", "end": "2"}}),
+    ("intent", "c3", '{"command": "make", "seconds": 60.0, "tainted_by": "the program make"}',
+     {"foreseen": {"command": "make"}, "timeout_s": 60.0, "tainted_by": "the program make"}),
+]  # fmt: skip
+"""Turns as databases hold them that were written when the column was one free-form dictionary."""
+
+
+@pytest.mark.parametrize(("role", "ref", "extra", "fields_read"), OLD_ROWS)
+def test_a_turn_of_an_old_database_has_its_typed_fields(
+    role: Any, ref: str, extra: str, fields_read: dict[str, Any]
 ) -> None:
-    node = full(NODES.noun, **kept_by(founded, thread, NODES.noun))
+    row = (1, None, role, "Text", to_micros(AT), ref, None, None, extra, None, None)
+    bare = Turn(thread_id=ThreadId("t"), seq=1, node_id=None, role=role, text="Text", at=AT)
+    assert threads.read_turn(ThreadId("t"), row) == replace(bare, ref=ref, **fields_read)
+
+
+@pytest.mark.parametrize("extra", ["[]", "7", '{"vendor": 3}', '{"text": {"no": 1}}'])
+def test_details_of_a_turn_that_are_no_details_are_called_damage(extra: str) -> None:
+    row = (1, None, "assistant", "Text", to_micros(AT), None, None, None, extra, None, None)
+    with pytest.raises(StoreDamaged):
+        threads.read_turn(ThreadId("t"), row)
+
+
+async def test_an_update_changes_the_fields_it_names_and_no_other(
+    store: Store, founded: NewTeam, thread: Thread
+) -> None:
+    node = full(NODES.value_type, **kept_by(founded, thread, NODES.value_type))
     changes: dict[str, Any] = {
         "status": NodeStatus.ASSIGNED,
         "budget": Budget(calls={"bash": 1}),
@@ -189,7 +241,7 @@ async def test_any_text_of_a_turn_comes_back_as_it_was(
 @on_one_database
 @given(text=TEXT, options=st.lists(TEXT).map(tuple))
 async def test_any_text_of_a_message_comes_back_as_it_was(
-    store: Store, founded: Founded, text: str, options: tuple[str, ...]
+    store: Store, founded: NewTeam, text: str, options: tuple[str, ...]
 ) -> None:
     message = Message(
         id=MessageId("msg_1"),
@@ -216,10 +268,10 @@ async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
     store: Store, thread: Thread, text: str
 ) -> None:
     """PostgreSQL refuses NUL, and half a surrogate pair is no character anywhere."""
-    written, read = await append_and_read(store, thread, text=text, extra={"said": text})
+    written, read = await append_and_read(store, thread, text=text, foreseen={"said": text})
     whole = "".join(characters(text))
     shown = whole.replace("\0", "\N{SYMBOL FOR NULL}")
-    assert (written.text, read.text, read.extra) == (shown, shown, {"said": whole})
+    assert (written.text, read.text, read.foreseen) == (shown, shown, {"said": whole})
 
 
 async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[Turn, Turn]:
@@ -246,7 +298,7 @@ def characters(text: str) -> Iterator[str]:
         char = after
 
 
-async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: Founded) -> None:
+async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: NewTeam) -> None:
     def change_and_read(tx: Tx) -> list[str]:
         node = founded.node
         assert node is not None
@@ -265,7 +317,7 @@ async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded:
     assert (await store.read(NODES.get, founded.node.id)).title == "by hand"
 
 
-async def test_what_was_undone_is_not_read_again(store: Store, founded: Founded) -> None:
+async def test_what_was_undone_is_not_read_again(store: Store, founded: NewTeam) -> None:
     node = founded.node
     assert node is not None
 

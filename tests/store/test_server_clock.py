@@ -110,7 +110,7 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
                 for seconds in (1, 3600)
                 for founded in [
                     await other.write(
-                        teams.found,
+                        teams.create,
                         goal=f"Wait {seconds} s",
                         model="scripted/ada",
                         mode="infinite",

@@ -18,7 +18,7 @@ from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.work import Queue
 from agiraph.runtime.clustered import install
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -63,7 +63,7 @@ def stumble(tx: Tx, team_id: TeamId) -> None:
 
 
 async def test_a_verb_that_raises_leaves_nothing_behind(
-    store: Store, founded: Founded, database_url: str
+    store: Store, founded: NewTeam, database_url: str
 ) -> None:
     before = await store.read(events.head, founded.team.id)
     with pytest.raises(Stumble):
@@ -73,7 +73,7 @@ async def test_a_verb_that_raises_leaves_nothing_behind(
 
 
 async def test_a_verb_sees_the_clocks_time_and_stamps_its_events_with_it(
-    store: Store, founded: Founded
+    store: Store, founded: NewTeam
 ) -> None:
     clock = store.clock
     assert isinstance(clock, ManualClock)
@@ -90,7 +90,7 @@ async def test_a_verb_sees_the_clocks_time_and_stamps_its_events_with_it(
     assert event == Event(team_id=founded.team.id, seq=head, type="team.resumed", at=clock.now())
 
 
-async def test_a_read_cannot_write(store: Store, founded: Founded) -> None:
+async def test_a_read_cannot_write(store: Store, founded: NewTeam) -> None:
     with pytest.raises(Exception, match=r"(?i)read-?\s?only"):
         await store.read(rename, founded.team.id, "changed by a reader")
     assert await store.read(TEAMS.get, founded.team.id) == founded.team
@@ -98,7 +98,7 @@ async def test_a_read_cannot_write(store: Store, founded: Founded) -> None:
 
 
 async def test_others_hear_of_a_transaction_once_it_is_committed(
-    store: Store, founded: Founded, database_url: str
+    store: Store, founded: NewTeam, database_url: str
 ) -> None:
     heard: list[tuple[Aftermath, str]] = []
     name = f"select name from teams where id = '{founded.team.id}'"
@@ -218,7 +218,7 @@ async def test_a_verb_that_fails_among_others_undoes_itself_alone(
 
 async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
-    team_id = (await store.write(teams.found, goal="Go", model="scripted/ada")).team.id
+    team_id = (await store.write(teams.create, goal="Go", model="scripted/ada")).team.id
     await together(
         store,
         lambda tx: rename(tx, team_id, "a"),
@@ -234,7 +234,7 @@ async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> N
 
 async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -> None:
     store, other = (SqliteStore(tmp_path / "agiraph.db", ManualClock()) for _ in range(2))
-    team_id = (await store.write(teams.found, goal="Go", model="scripted/ada")).team.id
+    team_id = (await store.write(teams.create, goal="Go", model="scripted/ada")).team.id
     for name, writer in (("a", store), ("b", other), ("c", store), ("d", other)):
         await writer.write(rename, team_id, name)
     story = await store.read(events.after, team_id, 0)
@@ -245,7 +245,7 @@ async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -
 
 
 async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
-    store: Store, founded: Founded, database_url: str
+    store: Store, founded: NewTeam, database_url: str
 ) -> None:
     """Many write, through two stores where there may be two; some fail after they have spoken."""
     embedded = database_url.startswith("sqlite:")
@@ -286,7 +286,7 @@ async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
 
 
 async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
-    store: Store, founded: Founded
+    store: Store, founded: NewTeam
 ) -> None:
     """Two answers at once go into one thread: the second must see what the first has written."""
     thread = Thread(
@@ -311,7 +311,7 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
 async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
     """Whoever copies agiraph.db while nothing runs has everything."""
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
-    await store.write(teams.found, goal="Be copied", model="scripted/ada")
+    await store.write(teams.create, goal="Be copied", model="scripted/ada")
     await store.read(rows.every)
     await store.close()
     assert [file.name for file in tmp_path.iterdir()] == ["agiraph.db"]

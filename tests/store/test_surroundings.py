@@ -18,7 +18,7 @@ from agiraph.domain.errors import (
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import sqlite_connection as module
 from agiraph.store import teams as rows
@@ -36,11 +36,11 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
-async def found(store: Store) -> Founded:
-    return await store.write(teams.found, goal="Fill the disk", model="scripted/ada", start=False)
+async def found(store: Store) -> NewTeam:
+    return await store.write(teams.create, goal="Fill the disk", model="scripted/ada", start=False)
 
 
-async def tell(store: Store, team: Founded) -> MessageId:
+async def tell(store: Store, team: NewTeam) -> MessageId:
     """Something to keep, a few pages long."""
     said = await store.write(
         bus.send,
@@ -52,7 +52,7 @@ async def tell(store: Store, team: Founded) -> MessageId:
     return said.id
 
 
-async def tell_until_refused(store: Store, team: Founded) -> tuple[list[MessageId], Exception]:
+async def tell_until_refused(store: Store, team: NewTeam) -> tuple[list[MessageId], Exception]:
     told: list[MessageId] = []
     while True:
         try:

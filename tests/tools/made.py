@@ -25,7 +25,7 @@ async def made(world: World, *calls: Call, **more: Any) -> tuple[WorkNode, list[
     await world.settle()
     [goal, *_] = await world.board(founded.team.id)
     answers = [t for t in await world.turns(goal.id) if t.role == "tool"]
-    return goal, [Told(t.text, bool(t.extra.get("failed"))) for t in answers][: len(calls)]
+    return goal, [Told(t.text, t.failed) for t in answers][: len(calls)]
 
 
 def folder(world: World, node: WorkNode) -> Path:

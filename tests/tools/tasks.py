@@ -7,7 +7,7 @@ from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.testing import Call, Says, World, call, says
 from tests.tools.made import Told
@@ -63,10 +63,10 @@ def notice(node_id: str, text: str, ending: str = "completed (published)") -> st
 
 async def answers(world: World, node_id: NodeId) -> list[Told]:
     turns = await world.turns(node_id)
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in turns if t.role == "tool"]
+    return [Told(t.text, t.failed) for t in turns if t.role == "tool"]
 
 
-async def own_question(world: World, founded: Founded) -> Message:
+async def own_question(world: World, founded: NewTeam) -> Message:
     """What the coordinator asks, whoever else may ask."""
     asked = await world.questions(founded.team.id)
     [question] = [q for q in asked if q.sender == founded.coordinator.id]
@@ -77,7 +77,7 @@ def in_background(agent: str = "new:scripted/bob", task: str = "Count the files"
     return give(agent, task, run_in_background=True)
 
 
-async def waiting_team(world: World) -> Founded:
+async def waiting_team(world: World) -> NewTeam:
     """A team whose coordinator has nothing to do yet."""
     world.script("ada")
     return await world.found("Count", start=False)
@@ -92,7 +92,7 @@ async def only(world: World, team_id: TeamId, name: str) -> roster.Member:
     return found
 
 
-async def answered(world: World, question_from: str, founded: Founded) -> None:
+async def answered(world: World, question_from: str, founded: NewTeam) -> None:
     """Answer what this agent asks, and let everything run that can."""
     asked = await world.questions(founded.team.id)
     [question] = [q for q in asked if q.sender == question_from]

@@ -6,14 +6,14 @@ from agiraph.domain.stages import StageContract
 from agiraph.domain.work import NodeStatus
 from agiraph.services.board import planning, stages
 from agiraph.services.board.stages import SUMMARY
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.tools.team import SHOWN
 
 
-def make(tx: Tx, founded: Founded, number: int) -> list[str]:
+def make(tx: Tx, founded: NewTeam, number: int) -> list[str]:
     """Finished pieces of work with long results, and one that is open and older than they are."""
     made = [
         planning.create(tx, team_id=founded.team.id, task=f"Part {n}", source="self").id

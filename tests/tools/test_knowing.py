@@ -11,7 +11,7 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.runtime.prompt import known, start, system_prompt
 from agiraph.services.knowledge import items
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
@@ -46,7 +46,7 @@ async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
         yield world
 
 
-async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
+async def told(world: World, founded: NewTeam, *calls: Call) -> list[Told]:
     """What the coordinator hears on these calls, made one reply after another."""
     model = world._models.get("ada") or world.script("ada")
     assert isinstance(model, ScriptedModel)
@@ -55,10 +55,10 @@ async def told(world: World, founded: Founded, *calls: Call) -> list[Told]:
     await world.settle()
     turns = [t for n in await world.board(founded.team.id) for t in await world.turns(n.id)]
     answers = [t for t in turns if t.role == "tool"]
-    return [Told(t.text, bool(t.extra.get("failed"))) for t in answers][-len(calls) - 1 : -1]
+    return [Told(t.text, t.failed) for t in answers][-len(calls) - 1 : -1]
 
 
-async def known_by(world: World, founded: Founded, **more: Any) -> list[Any]:
+async def known_by(world: World, founded: NewTeam, **more: Any) -> list[Any]:
     def read(tx: Any) -> Any:
         return items.insights(tx, founded.coordinator.id, **more)
 
@@ -337,7 +337,7 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
     assert none == Told("Nothing known holds any of these words. Try others, or find it out.")
     turns = [t for n in await talking.board(agent.team_id) for t in await talking.turns(n.id)]
     [searched] = [t for t in turns if "UNVERIFIED" in t.text]
-    assert searched.extra["tainted_by"] == STRANGER
+    assert searched.tainted_by == STRANGER
 
 
 async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_confirms_it(

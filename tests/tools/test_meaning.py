@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.providers import embeddings as module
 from agiraph.providers.embeddings import meanings
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import passages
 from agiraph.testing import World, call, says
 
@@ -36,7 +36,7 @@ def without() -> Iterator[None]:
 async def _asked(world: World, query: str) -> str:
     """What a search says to an agent whose team has these notes."""
     ada = world.script("ada", says(call("knowledge_search", query=query)), FINISH)
-    founded: Founded = await world.found("Look it up", start=False)
+    founded: NewTeam = await world.found("Look it up", start=False)
     for name, text in NOTES.items():
         await world.store.write(
             passages.put, team_id=founded.team.id, kind="report", ref=name, text=text

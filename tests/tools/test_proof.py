@@ -8,7 +8,7 @@ from agiraph.domain.agents import Limits
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
-from agiraph.services.lifecycle.teams import Founded, pause, resume
+from agiraph.services.lifecycle.teams import NewTeam, pause, resume
 from agiraph.services.members import roster
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -227,8 +227,8 @@ async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) 
     assert "Day one: found it." in wes.requests[-1].system
 
 
-def _distribute(tx: Tx, founded: Founded) -> None:
-    planning.distribute(tx, founded.team.id)
+def _distribute(tx: Tx, founded: NewTeam) -> None:
+    planning.assign_unowned(tx, founded.team.id)
 
 
 async def who(world: World, node_id: NodeId) -> str:

@@ -212,7 +212,9 @@ async def test_a_session_is_resumed_by_its_own_agent_and_by_one_at_a_time(world:
     told = (await answers(world, goal.id))[1:4]
     assert told[0] == refused(f"{first.id} was done by bob; to resume it, give agent='bob'.")
     assert told[1].text.startswith(f"bob works on it in the background as {second.id}.")
-    assert told[2] == refused(f"{second.id} already goes on in that thread; wait for it.")
+    assert told[2] == refused(
+        f"{second.id} is already being worked on in that thread; wait until it has ended."
+    )
 
 
 async def test_a_task_nobody_began_is_given_anew_and_not_resumed(world: World) -> None:

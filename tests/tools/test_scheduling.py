@@ -10,7 +10,7 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import promises
 from agiraph.store import triggers as rows
 from agiraph.testing import Says, World, call, says
@@ -20,14 +20,14 @@ from tests.services.staging import pass_time
 DONE = says(call("finish", summary="done"))
 
 
-async def at_work(world: World, *lines: Any, **more: Any) -> Founded:
+async def at_work(world: World, *lines: Any, **more: Any) -> NewTeam:
     world.script("ada", *lines)
     founded = await world.found("Keep watch", mode="infinite", **more)
     await world.settle()
     return founded
 
 
-async def answers(world: World, founded: Founded) -> list[str]:
+async def answers(world: World, founded: NewTeam) -> list[str]:
     assert founded.node is not None
     return [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
 

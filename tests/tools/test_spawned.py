@@ -7,8 +7,8 @@ import pytest
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import HUMAN
-from agiraph.services.board import notices, planning
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.board import planning, texts
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages
@@ -64,7 +64,7 @@ async def test_a_failed_task_is_told_to_whoever_gave_it(world: World) -> None:
 async def test_no_self_notification(world: World) -> None:
     ada = world.script("ada", ASK, DONE)
 
-    def own_work(tx: Tx, founded: Founded) -> None:
+    def own_work(tx: Tx, founded: NewTeam) -> None:
         lead = founded.coordinator
         planning.create(
             tx,
@@ -159,7 +159,7 @@ async def test_notification_content_of_an_assignment_names_refs_and_what_done_me
         "Done means:\n- `n.md` holds a number"
     )
     assert bob.requests[0].turns[0].text == head + body
-    assert notices.assignment(with_refs, giver="coordinator") == (
+    assert texts.assignment(with_refs, giver="coordinator") == (
         f"{head}To read with read_ref: old (nodes/node_1/published)\n{body}"
     )
 
@@ -169,12 +169,12 @@ async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: W
     node = await world.store.write(
         planning.create, team_id=founded.team.id, task="Count", source="user"
     )
-    text = notices.completion(
-        replace(node, status=S.COMPLETED), worker="bob", text="ß" * (notices.LONGEST + 5)
+    text = texts.completion(
+        replace(node, status=S.COMPLETED), worker="bob", text="ß" * (texts.LONGEST + 5)
     )
     end = "\n… (5 characters more in its files)\n--- END OF RESULT ---"
     assert text.endswith("ß" + end)
-    assert text.count("ß") == notices.LONGEST
+    assert text.count("ß") == texts.LONGEST
 
 
 # Phase 5: agent listing, thread switching, missing agent handling.

@@ -11,7 +11,7 @@ from agiraph.domain.errors import Misconfigured, NotFound, Refused
 from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import teams, threads
@@ -32,7 +32,7 @@ from tests.tools.tasks import (
 )
 
 
-def hirer(founded: Founded, known: Mapping[str, Specialist] | None = None) -> Hirer:
+def hirer(founded: NewTeam, known: Mapping[str, Specialist] | None = None) -> Hirer:
     def check(name: str) -> None:
         if name.startswith("nobody/"):
             raise Misconfigured("'nobody' is not a provider.")
@@ -266,14 +266,14 @@ async def test_metadata_crud(world: World) -> None:
     assert (await world.store.read(AGENTS.get, bob.id)) == replace(bob, persistent=True)
 
     cid: Agent = await world.store.write(hiring.resolve, hirer(founded), "new:scripted/cid")
-    assert await world.store.write(roster.leave, cid)
+    assert await world.store.write(roster.retire, cid)
     gone = replace(cid, retired_at=world.clock.now())
     assert await world.store.read(AGENTS.get, cid.id) == gone
     assert [a.name for a in await world.store.read(teams.members, team_id)] == [
         "coordinator",
         "bob",
     ]
-    assert not await world.store.write(roster.leave, gone)
+    assert not await world.store.write(roster.retire, gone)
 
 
 async def test_the_current_task_of_an_agent_follows_its_work(world: World) -> None:
@@ -377,10 +377,10 @@ async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> N
     _, first, second = await world.board(founded.team.id)
     [told, *_] = [t for t in await world.turns(second.id) if t.role == "tool"]
     assert (first.depth, second.depth) == (1, 2)
-    assert (told.text, told.extra) == (
+    assert (told.text, told.failed) == (
         "Work may be 2 levels deep, and yours is at the last one. Do this part yourself, or hand "
         "in and suggest it with suggest_next.",
-        {"failed": True},
+        True,
     )
     assert {m.agent.name for m in await everyone(world, founded.team.id)} == {
         "coordinator",

@@ -4,7 +4,7 @@ import pytest
 
 from agiraph.domain.work import StopReason
 from agiraph.providers.base import Request
-from agiraph.services.lifecycle import claims
+from agiraph.services.lifecycle import timers
 from agiraph.testing import Says, World, call, says
 from tests.tools.made import Told, made, refused
 from tests.tools.tasks import (
@@ -48,12 +48,12 @@ async def test_blocking_with_a_timeout_gives_up_in_time_and_the_task_goes_on(wor
     assert goal.waiting_reason == f"the result of {task.id}"
 
     world.clock.advance(seconds=59)
-    await world.store.write(claims.ring)
+    await world.store.write(timers.fire_due)
     await world.settle()
     assert len(await answers(world, goal.id)) == 1
 
     world.clock.advance(seconds=1)
-    await world.store.write(claims.ring)
+    await world.store.write(timers.fire_due)
     await world.settle()
     [late] = (await answers(world, goal.id))[1:]
     assert late.text.startswith(f"The time is over. Count files ({task.id}) is ")
@@ -77,7 +77,7 @@ async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: W
     await world.answer(question, "All.")
     await world.settle()
     world.clock.advance(hours=1)
-    await world.store.write(claims.ring)
+    await world.store.write(timers.fire_due)
     await world.settle()
 
     goal, _ = await world.board(founded.team.id)

@@ -19,7 +19,7 @@ from agiraph.domain.messages import MessageKind
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import messages, threads
 from agiraph.store.knowledge import DRAFTS, INSIGHTS, MEMORIES
@@ -128,7 +128,7 @@ async def hostile(path: Path) -> Hostile:
     return Hostile(**places, thread=thread, whole=node, letters=letters)
 
 
-def _name(tx: Tx, founded: list[Founded]) -> None:
+def _name(tx: Tx, founded: list[NewTeam]) -> None:
     """Teams are called by a share of the payloads each; the first has them all for a goal."""
     names = every("team", line)
     share = -(-len(names) // len(founded))
@@ -165,13 +165,13 @@ def say(
     return said.id
 
 
-def _talk(tx: Tx, one: Founded) -> None:
+def _talk(tx: Tx, one: NewTeam) -> None:
     for few in groups(2):
         say(tx, one.coordinator, several("hum", few), by=HUMAN)
         say(tx, one.coordinator, several("mod", few))
 
 
-def _piece(tx: Tx, one: Founded, **more: Any) -> WorkNode:
+def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     given: dict[str, Any] = {
         "id": NodeId(new_id("node")),
         "team_id": one.team.id,
@@ -190,7 +190,7 @@ def _piece(tx: Tx, one: Founded, **more: Any) -> WorkNode:
     return node
 
 
-def _work(tx: Tx, one: Founded) -> ThreadId:
+def _work(tx: Tx, one: NewTeam) -> ThreadId:
     """A thread with calls whose names, arguments and answers are payloads, and what went wrong."""
     node = _piece(tx, one, title="x")
     thread = Thread(
@@ -226,7 +226,7 @@ def _work(tx: Tx, one: Founded) -> ThreadId:
     return thread.id
 
 
-def _ask(tx: Tx, one: Founded) -> dict[str, str]:
+def _ask(tx: Tx, one: NewTeam) -> dict[str, str]:
     for few in groups(2):
         options = tuple(line("opt", n) for n in few)
         say(tx, one.coordinator, several("ask", few), kind="question", options=options)
@@ -236,7 +236,7 @@ def _ask(tx: Tx, one: Founded) -> dict[str, str]:
     return {kind: say(tx, one.coordinator, whole(kind), kind=kind, title=titles) for kind in kinds}
 
 
-def _plan(tx: Tx, one: Founded) -> NodeId:
+def _plan(tx: Tx, one: NewTeam) -> NodeId:
     everything = _piece(
         tx,
         one,
@@ -267,7 +267,7 @@ def _plan(tx: Tx, one: Founded) -> NodeId:
     return everything.id
 
 
-def _know(tx: Tx, one: Founded) -> None:
+def _know(tx: Tx, one: NewTeam) -> None:
     lead = one.coordinator
     for few in groups(4):
         member = Agent(

@@ -173,7 +173,7 @@ async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
     return made
 
 
-def _fill(tx: Tx, founded: teams.Founded, pieces: int, stages: int) -> Wide:
+def _fill(tx: Tx, founded: teams.NewTeam, pieces: int, stages: int) -> Wide:
     team = founded.team.id
     TEAMS.update(tx, team, status="paused")  # nobody sets to work on what is only to be looked at
     hired = [

@@ -23,7 +23,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import notices, planning
+from agiraph.services.board import planning, texts
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import due
@@ -64,7 +64,7 @@ def agent_view(tx: Tx, member: Member) -> AgentView:
         command=agent.command,
         status=member.doing,
         node_id=None if node is None else node.id,
-        node_title="" if node is None else notices.title_of(node),
+        node_title="" if node is None else texts.title_of(node),
         thread_id=None if member.thread is None else member.thread.id,
         waiting_reason=None if node is None else node.waiting_reason,
         persistent=agent.persistent,
@@ -81,7 +81,7 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
     return NodeView(
         id=node.id,
         team_id=node.team_id,
-        title=notices.title_of(node),
+        title=texts.title_of(node),
         task=node.task,
         status=node.status,
         source=node.source,
@@ -178,7 +178,7 @@ def turn_view(turn: Turn) -> TurnView:
         at=turn.at,
         ref=turn.ref,
         calls=[call_view(call) for call in turn.calls],
-        failed=bool(turn.extra.get("failed")),
+        failed=turn.failed,
         model=turn.model,
         input_tokens=turn.usage.input_tokens,
         output_tokens=turn.usage.output_tokens,

@@ -21,7 +21,7 @@ from agiraph.domain.costs import Costs
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle import answers
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
 from agiraph.store import nodes, threads, triggers
@@ -88,7 +88,7 @@ class Local:
         self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
     ) -> InboxItem:
         def write(tx: Tx) -> InboxItem:
-            journal.answer_question(tx, MessageId(item), text or note, decision=decision)
+            answers.answer_question(tx, MessageId(item), text or note, decision=decision)
             return item_view(tx, inbox.item(tx, MessageId(item)))
 
         return await self._store.write(write)

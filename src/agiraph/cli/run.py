@@ -20,7 +20,7 @@ from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.redaction import environment
-from agiraph.services.lifecycle import journal, teams
+from agiraph.services.lifecycle import answers, teams
 from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
@@ -102,7 +102,7 @@ class Run:
             runtime.models.resolve(model)  # a wrong name is told before anything is begun
             # Whoever runs one goal to its end has no later work to learn for.
             founded = await runtime.store.write(
-                teams.found, goal=goal, model=model, budget=budget, learns=False
+                teams.create, goal=goal, model=model, budget=budget, learns=False
             )
             return await self._go(runtime, founded.team)
 
@@ -175,7 +175,7 @@ class Run:
         # Somebody may have answered elsewhere meanwhile; theirs stands then.
         with contextlib.suppress(Refused):
             await runtime.store.write(
-                journal.answer_question, question.id, answer.text, decision=answer.decision
+                answers.answer_question, question.id, answer.text, decision=answer.decision
             )
         return True
 

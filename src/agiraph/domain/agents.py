@@ -1,4 +1,4 @@
-"""People: teams, the agents in them, and the roles that say what an agent may do."""
+"""Agents: teams, their agents, and the roles that say what an agent may do."""
 
 from dataclasses import field
 from datetime import datetime
@@ -11,17 +11,17 @@ Mode = Literal["finite", "infinite"]
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
-"""What an agent is at, as people see it."""
+"""What an agent is doing, as people see it."""
 
 
 @value
 class Limits:
-    """How far a team may grow by itself."""
+    """How far a team may grow without a person's decision."""
 
     depth: int = 4
-    """Nodes below nodes."""
+    """Levels of nodes below the root node."""
     children: int = 20
-    """Unfinished nodes that one node may have made."""
+    """Unfinished children of one node."""
     agents: int = 16
     """Members at a time."""
     hires_per_minute: int = 30
@@ -42,29 +42,29 @@ class Team:
     permissions: tuple["Rule", ...] = ()
     limits: Limits = Limits()
     soul: str = ""
-    """Who its members are, in the words of whoever founded it; empty: as every team is."""
+    """A description of the team's character, for its prompts; empty: the default one."""
     learns: bool = True
-    """Whether its agents look back on their work and keep what they learned."""
+    """Whether its agents reflect on ended work and store what they learned."""
     briefing_threshold: float = 0.6
-    """How much a briefing must be worth to be sent; moved by what the person says of them."""
+    """The score (0 to 1) a briefing needs to be sent; the person's ratings move it."""
     quiet_hours: str = ""
-    """When channels are left alone by briefings, such as `22:00-07:00`."""
+    """When no briefing is sent to channels, such as `22:00-07:00`."""
     quiet_zone: str = "UTC"
 
 
 @value
 class Rule:
-    """What may be called: the first rule whose tool and pattern match decides."""
+    """A permission rule: the first one whose tool and pattern match a call decides."""
 
     tool: str
     action: Literal["allow", "deny", "ask"]
     pattern: str = "*"
-    """Compared with the call's first argument (a command, a path) by shell wildcards."""
+    """A shell wildcard for the call's first argument (a command, a path)."""
 
 
 @value
 class Agent:
-    """Someone who does one thing at a time. What it is doing now is a query, not a field."""
+    """A member of a team. It runs one node at a time in each lane; what it does now is a query."""
 
     id: AgentId
     team_id: TeamId
@@ -77,9 +77,9 @@ class Agent:
     tools: tuple[str, ...] = ()
     """Empty: all that the role grants."""
     identity: str = ""
-    """Who it is, in its own words: its IDENTITY.md begins with them."""
+    """Who the agent is: the first content of its IDENTITY.md."""
     notes: str = ""
-    """What it was told when it was hired: its MEMORY.md begins with them."""
+    """What it was told when it was hired: the first content of its MEMORY.md."""
     persistent: bool = True
     """An agent hired for one node leaves when that is done, unless it is promoted."""
     created_for: NodeId | None = None
@@ -89,14 +89,14 @@ class Agent:
 
 @value
 class Specialist:
-    """Somebody who can be hired by name, as a file describes them."""
+    """A kind of agent that can be hired by name, read from a file."""
 
     name: str
     description: str
     prompt: str
     tools: tuple[str, ...] = ()
     model: str = ""
-    """Empty: the model of whoever hires them."""
+    """Empty: the model of the agent that hires it."""
     examples: tuple[str, ...] = ()
     when_not_to_use: str = ""
 

@@ -1,16 +1,16 @@
-"""Errors: one tree whose branches say who has to deal with what went wrong.
+"""Errors: one tree; each branch says who must react.
 
 AgiraphError
-├── Refused              whoever asked must ask differently: a model, a person, a client
+├── Refused              the request was wrong: its author (model, person, client) must change it
 │   ├── NotFound         there is no such thing
-│   ├── Conflict         it was decided before: a second answer, a key used for other words
-│   ├── Declined         a server said no; its status and its words
-│   ├── IllegalMove      a node cannot go from where it is to there
-│   └── OutOfScope       a path leads where this agent may not go
-├── Fenced               another runner owns the thread now: stop and touch nothing
-├── StoreUnavailable     nothing was written; wait, then go on from the journal
-│   ├── StoreFull        no room on the disk
-│   ├── StoreLocked      somebody else holds the database
+│   ├── Conflict         it was decided before: a second answer, a reused idempotency key
+│   ├── Declined         a server refused; carries its status and message
+│   ├── IllegalMove      a node cannot change from its status to that one
+│   └── OutOfScope       a path that this agent may not use
+├── Fenced               another runner has claimed the thread: stop and write nothing
+├── StoreUnavailable     nothing was written; wait, then continue from the journal
+│   ├── StoreFull        the disk is full
+│   ├── StoreLocked      another process has locked the database
 │   └── StoreGone        its file was removed, replaced or moved while it was open
 ├── NotReady             background work of this process fails; the message says which
 ├── StoreDamaged         the database cannot be trusted: refuse to write to it
@@ -18,11 +18,11 @@ AgiraphError
 ├── Unreachable          no server answers where one should
 ├── Misconfigured        a setting is missing or wrong; the message says which and what to do
 └── ModelError           the model gave no usable answer
-    ├── ModelUnavailable ... for now: rate limit, overload, server error, dropped line
-    ├── ModelRefused     ... ever, to this request: bad key, bad model, bad request
-    ├── ModelGarbled     ... that can be read: empty, cut, not the agreed format
+    ├── ModelUnavailable ... for now: rate limit, overload, server error, lost connection
+    ├── ModelRefused     ... and never will to this request: bad key, bad model, bad request
+    ├── ModelGarbled     ... that can be parsed: empty, truncated, wrong format
     ├── ContextExceeded  ... because the thread no longer fits its window
-    └── OutOfTime        ... before the time limit of the work was over
+    └── OutOfTime        ... before the time limit of the node
 """
 
 from datetime import datetime
@@ -104,7 +104,7 @@ class Misconfigured(AgiraphError):
 
 class ModelError(AgiraphError):
     unused: bool
-    """Whether the call certainly cost nothing: it was refused, or never made."""
+    """Whether the call certainly cost nothing: the vendor refused it, or it was never sent."""
 
     def __init__(self, message: str, *, unused: bool = False) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Ids: short names for rows that sort by the time they were made and say what they name."""
+"""Ids: row ids that start with their kind and sort by creation time."""
 
 import secrets
 import threading
@@ -16,10 +16,10 @@ StageId = NewType("StageId", str)
 TriggerId = NewType("TriggerId", str)
 
 HUMAN = "human"
-"""The address of the person; on the bus like everyone else."""
+"""The address of the person, as sender and recipient of messages."""
 
 SYSTEM = "system"
-"""The sender of what nobody said: the runtime itself."""
+"""The sender of the runtime's own messages."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 45
@@ -30,8 +30,8 @@ _last = 0
 _now: Callable[[], datetime] | None = None
 
 
-def follow(now: Callable[[], datetime]) -> None:
-    """Take the time in new ids from this clock: the one that all processes share."""
+def use_clock(now: Callable[[], datetime]) -> None:
+    """Take the time in new ids from this clock, which all processes share."""
     global _now
     _now = now
 
@@ -45,7 +45,7 @@ def _base32(number: int, digits: int) -> str:
 
 
 def new_id(kind: str) -> str:
-    """A fresh id such as `node_01j9…`: later ids of one process sort after earlier ones."""
+    """Return a new id such as `node_01j9…`. Later ids of one process sort after earlier ones."""
     global _last
     with _lock:
         made = (_milliseconds() << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
@@ -54,5 +54,5 @@ def new_id(kind: str) -> str:
 
 
 def short(identifier: str) -> str:
-    """The tail of an id: enough to tell rows of one list apart on a screen."""
+    """Return the last characters of an id, enough to tell the rows of one list apart."""
     return identifier[-6:]

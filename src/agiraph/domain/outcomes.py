@@ -1,39 +1,31 @@
 """Outcomes: how a tool call ends, and how a run of a node ends."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from agiraph.domain.taint import MARK
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The call has its answer. With an outcome, it also ends the node."""
+    """The call has its answer. With an outcome, the answer also ends the node."""
 
     text: str
     outcome: "Finished | None" = None
     failed: bool = False
-    """Told to the model as an error of its call."""
+    """Whether the model is told that its call failed."""
     tainted_by: str | None = None
     """Where its words came from, if nobody on the team vouches for them."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What is written down with its words."""
-        tainted = {MARK: self.tainted_by} if self.tainted_by else {}
-        return tainted | ({"failed": True} if self.failed else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The call stays open until somebody settles what it waits for."""
+    """The call stays open until its wait is settled (`services/board/waiting.py`)."""
 
-    waiting_on: str
-    """`answer:…`, `approval:…`, `node:…`, `stage:…` or `time:…`"""
+    waiting_on: WaitingOn
     reason: str = ""
     seconds: float | None = None
-    """How long it waits at most; None: as long as it takes."""
+    """The longest wait; None: no limit."""
     if_late: str = ""
     """The call's answer when that time is over."""
 
@@ -49,20 +41,20 @@ class Finished:
     reason: StopReason = StopReason.FINISHED
     manifest: dict[str, str] = field(default_factory=dict[str, str])
     doubts: str | None = None
-    """What could not be confirmed of it."""
+    """What could not be verified about the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
     """The node waits and costs nothing."""
 
-    waiting_on: tuple[str, ...]
+    waiting_on: tuple[WaitingOn, ...]
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The node ended without reaching its goal; what there is of a result is kept."""
+    """The node ended without reaching its goal; a partial result is kept."""
 
     reason: StopReason
     detail: str

@@ -1,4 +1,4 @@
-"""Stages: nodes that are waited for together, and the contract that says when that is over."""
+"""Stages: nodes that are waited for together, and the contract that says when the wait ends."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,7 +13,7 @@ StageStatus = Literal["running", "met", "broken", "timed_out", "reconvened"]
 class StageContract:
     turns_per_node: int = 10
     timeout_seconds: float = 300
-    """Does not run while a human is asked."""
+    """Paused while a node of the stage waits for a person."""
     wants: Literal["all", "majority", "any"] = "all"
 
 
@@ -28,7 +28,7 @@ class Stage:
     contract: StageContract = StageContract()
     status: StageStatus = "running"
     paused_since: datetime | None = None
-    """Since when one of its nodes waits for a person; the time-out does not run meanwhile."""
+    """When its clock was paused, because a node waits for a person; None while it runs."""
     paused_seconds: float = 0.0
     assessment: str | None = None
     ended_at: datetime | None = None

@@ -6,8 +6,6 @@ thread says is tainted by the same; a person's word is not.
 
 from urllib.parse import urlsplit
 
-MARK = "tainted_by"
-"""The entry of a turn's extra that says so."""
 SEARCH = "a web search"
 _PROGRAM = "the program "
 LONGEST = 200

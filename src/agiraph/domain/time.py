@@ -1,4 +1,4 @@
-"""Time: the clock everything asks, so that tests can hand out another one."""
+"""Time: the clock interface, so that tests can use a clock of their own."""
 
 import asyncio
 import time
@@ -8,19 +8,19 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The wall clock, in UTC: for what is written down."""
+        """Return the wall-clock time in UTC, for what is stored."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never jump: for how long something took."""
+        """Return seconds that never jump, to measure durations."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let a while pass before trying again."""
+        """Sleep for so many seconds."""
         ...
 
-    async def reach(self, moment: datetime) -> None:
-        """Return when the wall clock shows this moment."""
+    async def sleep_until(self, moment: datetime) -> None:
+        """Sleep until the wall clock shows this moment."""
         ...
 
 
@@ -34,7 +34,7 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def reach(self, moment: datetime) -> None:
-        # In steps, since the wall clock may be set while we wait.
+    async def sleep_until(self, moment: datetime) -> None:
+        # In steps: the wall clock may be set, or the machine suspended, during the sleep.
         while (left := (moment - self.now()).total_seconds()) > 0:
             await self.sleep(min(left, 60))

@@ -1,4 +1,4 @@
-"""Visible: text of others, with each character that a screen hides or obeys shown as a code point.
+"""Visible: show untrusted text with every hidden or control character as a code point.
 
 A person decides by what they see. An escape sequence, a carriage return, a bidirectional mark or a
 zero-width character makes a screen show something other than what a command does.
@@ -18,13 +18,14 @@ _IGNORABLE = frozenset(
     )
     for code in range(first, last + 1)
 )
-"""Characters that Unicode counts as letters, marks or symbols, and that draw nothing."""
+"""Characters that Unicode counts as letters, marks or symbols although they draw nothing."""
 _OPENING = "\N{MATHEMATICAL LEFT ANGLE BRACKET}"
-"""It begins a code point, so it is shown as one itself: what is shown means one text only."""
+"""The mark in front of a code point. A literal one is shown as a code point itself, so that the
+result is unambiguous."""
 
 
 def visible(text: str, *, keep: str = "\n") -> str:
-    """Return the text with every hidden or steering character as `⟨U+202E⟩`, but for `keep`.
+    """Return the text with every hidden or control character as `⟨U+202E⟩`, except those in `keep`.
 
     The result is unambiguous: a literal `⟨` is shown as a code point too.
     """

@@ -1,4 +1,4 @@
-"""Work: the node, the rules for how it moves, and what it may spend."""
+"""Work: the node, its statuses and the moves between them, and its budget."""
 
 from dataclasses import field, replace
 from datetime import datetime
@@ -14,23 +14,23 @@ Source = Literal["user", "delegation", "trigger", "self", "system"]
 
 
 IfUnmet = Literal["fail", "skip", "go_on", "ask"]
-"""What becomes of a node when something it needs did not succeed."""
+"""What happens to a node when one of its dependencies did not succeed."""
 
 
 Lane = Literal["work", "reply", "reflection"]
-"""What an agent does side by side: its work, its answers to a person, its looking back on work.
-In each lane it does one thing at a time."""
+"""What an agent can do at the same time: work, a reply to a person, a reflection on ended work.
+In each lane it runs one node at a time."""
 
 
 class Queue(NamedTuple):
-    """The nodes an agent has before it in one lane."""
+    """The nodes that are assigned to an agent in one lane."""
 
     agent_id: AgentId
     lane: Lane = "work"
 
     @property
     def key(self) -> str:
-        """A name for it, as other processes are told it."""
+        """The queue's name in messages between processes."""
         return self.agent_id if self.lane == "work" else f"{self.agent_id}/{self.lane}"
 
     @classmethod
@@ -40,10 +40,10 @@ class Queue(NamedTuple):
 
 
 RESULT_FILE = "_result.md"
-"""The file beside a node's results that holds the whole of a result too long for a message."""
+"""The file in a node's folder that holds a result too long for a message."""
 
 Halt = Literal["cancel", "pause"]
-"""What a person may ask of running work; heard at the next yield point."""
+"""What a person may request of running work; obeyed at the next yield point."""
 
 
 class NodeStatus(StrEnum):
@@ -70,15 +70,15 @@ MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.FAILED: frozenset({S.ASSIGNED}),
     S.CANCELLED: frozenset(),
 }
-"""The only place that decides how a node may move."""
+"""From which status a node may go to which. Every change of status is checked against it."""
 
 
 class StopReason(StrEnum):
-    """Why a node ended: a value a program can act on, beside the words for people."""
+    """Why a node ended, as a value that programs can act on."""
 
     PUBLISHED = "published"
     FINISHED = "finished"
-    ANSWERED = "answered"  # in plain words, without publish or finish
+    ANSWERED = "answered"  # in plain text, without publish or finish
     NOTHING_TO_DO = "nothing_to_do"  # woken by a trigger, and found nothing
     TURNS_SPENT = "turns_spent"
     TOKENS_SPENT = "tokens_spent"
@@ -90,19 +90,19 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
     UNMET = "unmet"  # something it needed did not succeed
     SKIPPED = "skipped"  # the same, and it may be left out
-    NO_RESULT = "no_result"  # a command that ended without handing anything in
-    BROKEN = "broken"  # a bug of ours, written down with its traceback
+    NO_RESULT = "no_result"  # a program that ended without a result
+    BROKEN = "broken"  # an error in the runtime, logged with its traceback
 
 
 @value
 class Budget:
-    """What a node may spend. None means: as its parent allows."""
+    """What a node may spend. None: no limit but its parent's."""
 
     turns: int = 50
     tokens: int | None = None
     usd: float | None = None
     model_calls: int | None = None
-    """Of this node and all below it, as tokens and usd are."""
+    """Counts this node and all below it, as tokens and usd do."""
     seconds: float | None = None
     calls: dict[str, int] = field(default_factory=dict[str, int])
     given: dict[str, float] = field(default_factory=dict[str, float])
@@ -111,7 +111,7 @@ class Budget:
 
     @property
     def is_single_turn(self) -> bool:
-        """Whether the node was made for one reply, however often it was retried."""
+        """Whether the node was created for a single turn; retries do not change that."""
         return self.given.get("turns", self.turns) == 1
 
 
@@ -120,13 +120,13 @@ def _tokens(value: object) -> int:
 
 
 MOST_TOKENS = 10**8
-"""More tokens than any call takes: a count above this is an error of whoever counted."""
+"""More tokens than any call takes: a higher count is an error of the vendor."""
 MOST_USD = 10**6
 
 
 @value
 class Usage:
-    """What was spent. A price nobody knows is None and counts no money."""
+    """What a model call used. An unknown price is None and adds no money."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -138,9 +138,9 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def bounded(self) -> "Usage":
-        """A copy that rows and prices can hold, whatever a model reported.
+        """Return a copy with every number in its valid range, whatever the vendor reported.
 
-        A count that is no number of tokens becomes 0, one that is too high the most there is.
+        A token count that is no number becomes 0, one that is too high MOST_TOKENS.
         """
         tokens = _tokens(self.input_tokens)
         usd = self.usd
@@ -163,7 +163,7 @@ class Usage:
 
 @value
 class WorkNode:
-    """One piece of work. An agent's queue is nothing but the nodes assigned to it."""
+    """One piece of work. An agent's queue is the list of nodes assigned to it."""
 
     id: NodeId
     team_id: TeamId
@@ -177,19 +177,19 @@ class WorkNode:
     assignee_id: AgentId | None = None
     parent_id: NodeId | None = None
     payer_id: NodeId | None = None
-    """Whose budget it is paid from, if none above it: the node whose words set it off."""
+    """The node that pays for this one if it has no parent: the node that caused it."""
     stage_id: StageId | None = None
     trigger_id: TriggerId | None = None
     thread_id: ThreadId | None = None
-    """Where it is worked on; work that is taken up again shares its predecessor's thread."""
+    """Its thread; a node that resumes another one continues in that one's thread."""
     asked_of: AgentId | None = None
-    """Of research: the agent it was asked of, in whose conversation a summary is put."""
+    """Of research: the agent that was asked; its conversation gets the summary."""
     tainted_by: str | None = None
     """Where the words of its task came from, if nobody on the team vouches for them."""
     depth: int = 0
-    """How many nodes are above it."""
+    """How many ancestors it has."""
     hops: int = 0
-    """How many messages in a row led to it."""
+    """How many agent-to-agent messages in a row led to it; a limit ends endless exchanges."""
     needs_tools: tuple[str, ...] = ()
     if_unmet: IfUnmet = "fail"
     refs: dict[str, str] = field(default_factory=dict[str, str])
@@ -197,33 +197,33 @@ class WorkNode:
     budget: Budget = Budget()
     attempt: int = 0
     crashes: int = 0
-    """Claims in a row after which nothing more was written."""
+    """How many runs in a row crashed before they wrote anything new."""
     owner: str | None = None
-    """The runner that claimed it; only meaningful while it is running."""
+    """The process that claimed it; only meaningful while it is running."""
     cancel_requested: bool = False
     waiting_reason: str | None = None
     stop_reason: StopReason | None = None
     checkpoint: str | None = None
-    """Where its worker said it stands; what a successor starts from."""
+    """The state of the work in its agent's words; a successor starts from it."""
     result: str | None = None
     manifest: dict[str, str] = field(default_factory=dict[str, str])
     doubts: str | None = None
-    """What the runtime could not confirm of its result."""
+    """What the runtime could not verify about its result."""
     stalled_at: datetime | None = None
-    """When it was noticed that nothing comes of it any more."""
+    """When it was reported as stalled; None while it makes progress."""
     started_at: datetime | None = None
     claimed_at: datetime | None = None
     worked_seconds: float = 0.0
-    """Time at work before it was last claimed; waiting does not count."""
+    """Seconds of work before its last claim; waiting does not count."""
     ended_at: datetime | None = None
 
     @property
     def is_goal(self) -> bool:
-        """Whether this is the work on its team's goal, and not a part of it or work beside it."""
+        """Whether this is the root node of its team's goal."""
         return self.source == "system" and self.parent_id is None
 
     def moved(self, to: NodeStatus, **changes: Any) -> "WorkNode":
-        """A copy in the next status, or `IllegalMove` if the rules forbid it."""
+        """Return a copy in this status; `IllegalMove` if MOVES forbids it."""
         if to not in MOVES[self.status]:
             raise IllegalMove(self.id, self.status, to)
         return replace(self, status=to, **changes)

@@ -8,7 +8,7 @@ import orjson
 from agiraph.domain.chat import AGAIN, WAITS, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.base import Tool
 
 WARN_REPEATS = 3
@@ -35,7 +35,7 @@ class Breaker:
     _counted: tuple[int, int] = (0, 0)
     """How long the thread was when repeats were last counted, and how many there were."""
 
-    def notices(self, transcript: Transcript) -> list[Notice]:
+    def notices(self, transcript: Transcript) -> list[SystemNote]:
         said = transcript.replies(1)
         if not said:
             return []
@@ -44,11 +44,11 @@ class Breaker:
             if transcript.has(f"{WAITS}{last.seq}"):
                 return []  # it was told what it waits for
             ending = "finish" if "finish" in self.tools else "publish"
-            return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
+            return [SystemNote(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
         times = self._repeats(transcript)
         if times < WARN_REPEATS or self._warned(transcript):
             return []
-        return [Notice(f"circle:{last.seq}", _CIRCLE.format(times=times))]
+        return [SystemNote(f"circle:{last.seq}", _CIRCLE.format(times=times))]
 
     def verdict(self, transcript: Transcript) -> Finished | Failed | None:
         """How the node ends here, if this cannot go on."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agiraph.domain.work import Budget, StopReason
 from agiraph.services.lifecycle import research
-from agiraph.services.lifecycle.journal import Notice, Reservation
+from agiraph.services.lifecycle.journal import Reservation, SystemNote
 from agiraph.tools.context import RunContext
 
 WARN_AT = 0.8
@@ -57,11 +57,11 @@ class BudgetPolicy:
         )
         return tokens_left and ctx.tally.turns < budget.turns
 
-    def notices(self, ctx: RunContext) -> list[Notice]:
+    def notices(self, ctx: RunContext) -> list[SystemNote]:
         """Once per limit: say that it comes near, so that the work can be brought to an end."""
         near = [m for m in _meters(ctx) if m.limit > 1 and m.used >= WARN_AT * m.limit]
         return [
-            Notice(
+            SystemNote(
                 f"budget:{m.reason}",
                 f"[Budget] {_plain(m.used)} of {_plain(m.limit)} {m.what} are used. "
                 "Bring the most important part to an end now, and hand in before the rest is gone.",

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from agiraph.domain.agents import Rule
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.waits import WaitingOn
 from agiraph.home.scopes import Place
 from agiraph.policies import taint
 from agiraph.services.board import approvals
@@ -83,7 +84,7 @@ def approve(tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
         return Done("approved")
     if asked.decision == "deny":
         return Done("The human refused this call.", failed=True)
-    return Pending(f"approval:{asked.id}", f"asked the human to approve {call.name}")
+    return Pending(WaitingOn("approval", asked.id), f"asked the human to approve {call.name}")
 
 
 def _why(ctx: RunContext, call: ToolCall) -> str:

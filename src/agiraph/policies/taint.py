@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
-from agiraph.domain.taint import MARK
 from agiraph.home import sandbox
 from agiraph.home.scopes import Place
 from agiraph.store import messages
@@ -80,11 +79,11 @@ def _known(transcript: Transcript) -> set[str]:
 
 
 def _is_given(turn: Turn) -> bool:
-    return turn.role == "user" and MARK not in turn.extra
+    return turn.role == "user" and turn.tainted_by is None
 
 
 def _is_read(turn: Turn) -> bool:
-    return turn.role == "tool" and MARK in turn.extra
+    return turn.role == "tool" and turn.tainted_by is not None
 
 
 def _bash(ctx: RunContext, call: ToolCall) -> str | None:

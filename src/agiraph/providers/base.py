@@ -1,10 +1,9 @@
 """Models: what the loop asks of one, whoever serves it."""
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any, Protocol
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
+from agiraph.domain.chat import ProviderData, ToolCall, ToolSpec, Transcript
 from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
@@ -29,7 +28,7 @@ class Reply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    provider_data: ProviderData = ProviderData()
     """Kept with the turn: `thinking` to show, and `vendor` parts that one wire wants back."""
     model: str = ""
     """Who answered, where there was a choice."""

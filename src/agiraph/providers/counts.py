@@ -60,7 +60,7 @@ def checked(reply: Reply, doubts: Sequence[str], *, model: str, sent_bytes: int)
             model,
             "; ".join(doubts),
         )
-    said = [reply.text, str(reply.extra.get("thinking", ""))]
+    said = [reply.text, reply.provider_data.thinking]
     said += [f"{call.name} {call.malformed or call.arguments}" for call in reply.calls]
     written = len("".join(said).encode(errors="replace"))
     usage = Usage(

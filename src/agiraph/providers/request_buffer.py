@@ -115,8 +115,8 @@ def ending(settings: Part) -> bytes:
 
 def vendor_parts(turn: Turn, vendor: str) -> list[Part]:
     """What this vendor wants back of its own reply; another's is not for it."""
-    found: Part = turn.extra.get("vendor") or {}
-    return found["parts"] if found.get("name") == vendor else []
+    found = turn.provider_data.vendor
+    return found.parts if found is not None and found.vendor == vendor else []
 
 
 def own_parts(turn: Turn, vendor: str) -> list[Part]:
@@ -136,7 +136,7 @@ def call_of(part: Part, turn: Turn) -> ToolCall | None:
 
 def is_failed(turn: Turn) -> bool:
     """Whether a call's answer tells of an error."""
-    return bool(turn.extra.get("failed"))
+    return turn.failed
 
 
 def tool_name(name: str) -> str:

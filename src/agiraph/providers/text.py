@@ -15,7 +15,7 @@ fenced with the fresh key, so that nothing in them can end them early, and a cal
 out of a thread into a file or a message is shown with a backslash in it.
 
 A key stays where it was announced, at the end of its request, and goes into the journal with the
-reply (`extra["text"]`). What was sent once is therefore sent again to the byte, also after a
+reply (`ProviderData.text`). What was sent once is therefore sent again to the byte, also after a
 restart: a key per request and a prompt that caches are no contradiction.
 
 What has the right key and makes no sense is a call all the same, with `malformed` set, so that the
@@ -30,11 +30,11 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from string import Template
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
-from agiraph.domain.chat import Role, ToolSpec, Transcript, Turn
+from agiraph.domain.chat import ProviderData, Role, TextMark, ToolSpec, Transcript, Turn
 from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.ids import ThreadId
 from agiraph.prompts import prompt
@@ -88,16 +88,15 @@ class TextModel:
         if not parsed.text and not parsed.calls and not missed:
             raise ModelGarbled("The model answered nothing at all.")
         # Nothing of the vendor's own goes along: its parts know nothing of these calls.
-        extra: dict[str, Any] = {WIRE: {"key": asked.key, "kind": asked.kind}}
-        if missed:
-            extra[WIRE]["missed"] = True
-        if thinking := parsed.thought or answer.extra.get("thinking"):
-            extra["thinking"] = thinking
+        data = ProviderData(
+            thinking=parsed.thought or answer.provider_data.thinking,
+            text=TextMark(key=asked.key, kind=asked.kind, missed=missed),
+        )
         return replace(
             answer,
             text=first_object(parsed.text) if asked.kind == "json" else parsed.text,
-            calls=request.transcript.named_apart(parsed.calls),
-            extra=extra,
+            calls=request.transcript.with_unique_ids(parsed.calls),
+            provider_data=data,
             model=answer.model and f"{WIRE}/{answer.model}",
         )
 
@@ -175,13 +174,13 @@ class _Rendering:
         return again
 
     def _hear(self, turn: Turn) -> None:
-        noted: dict[str, Any] = turn.extra.get(WIRE) or {"key": _old_key(turn), "kind": "calls"}
-        self._put(_Asked(noted["key"], noted["kind"], len(self._tail)))
+        noted = turn.provider_data.text or TextMark(key=_old_key(turn), kind="calls")
+        self._put(_Asked(noted.key, cast(Kind, noted.kind), len(self._tail)))
         self._names.update((call.id, call.name) for call in turn.calls)
         said = [turn.text] if turn.text else []
-        said += [written(call, noted["key"]) for call in turn.calls]
+        said += [written(call, noted.key) for call in turn.calls]
         self._add("assistant", "\n\n".join(said) or _NOTHING)
-        self._tail, self._asked, self._missed = [], None, bool(noted.get("missed"))
+        self._tail, self._asked, self._missed = [], None, noted.missed
 
     def _put(self, asked: _Asked, schema: dict[str, Any] | None = None) -> None:
         if self._asked is not None:
@@ -214,7 +213,7 @@ class _Rendering:
             key=key,
             name=label(self._names.get(turn.ref or "", "tool")),
             call=turn.ref,
-            failed=" failed" if turn.extra.get("failed") else "",
+            failed=" failed" if turn.failed else "",
             text=text,
         )
 

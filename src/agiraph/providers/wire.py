@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
@@ -78,12 +78,9 @@ class Draft:
             if self.limited:
                 raise ModelGarbled("The model used up its limit of output before it said a word.")
             raise ModelGarbled("The model answered nothing at all.")
-        extra: dict[str, Any] = {}
-        if thinking := "".join(self.thinking):
-            extra["thinking"] = thinking
-        if self.parts:
-            extra["vendor"] = {"name": self.vendor, "parts": self.parts}
-        return Reply(text=text, calls=tuple(self.calls), usage=self.usage, extra=extra)
+        parts = VendorParts(vendor=self.vendor, parts=self.parts) if self.parts else None
+        data = ProviderData(thinking="".join(self.thinking), vendor=parts)
+        return Reply(text=text, calls=tuple(self.calls), usage=self.usage, provider_data=data)
 
 
 class Reader(Protocol):
@@ -200,7 +197,7 @@ def _checked(reply: Reply, request: Request) -> Reply:
                 f"The answer is not the JSON that was asked for: {reply.text[:80]!r}"
             ) from error
     # Some vendors give no ids, and some servers repeat theirs.
-    calls = request.transcript.named_apart(reply.calls)
+    calls = request.transcript.with_unique_ids(reply.calls)
     return reply if calls == reply.calls else replace(reply, calls=calls)
 
 

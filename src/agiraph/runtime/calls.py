@@ -60,7 +60,7 @@ class Caller:
         arguments = tool.read(call)
         ctx.calling = call.id
         if begun := ctx.transcript.intent(call.id):
-            answer = await tool.resolve(ctx, call, begun.extra) if tool.resolve else None
+            answer = await tool.resolve(ctx, call, begun.foreseen) if tool.resolve else None
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")
@@ -93,7 +93,7 @@ class Caller:
         def ask(tx: Tx) -> Answer:
             return approve(tx, ctx, call)
 
-        answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+        answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
         ctx.heard(*turns)
         return answer
 

@@ -228,7 +228,7 @@ class ClusteredEngine:
         """
         left = await self._store.read(nodes.running, queue)
         if left is not None and left.owner == owner:
-            await self._store.write(claims.disown, queue, owner=owner)
+            await self._store.write(claims.clear_owner, queue, owner=owner)
             return
         while await self._drive(queue, owner=owner, only=self._only):
             self._again.discard(queue)  # the look that follows sees what was told meanwhile

@@ -17,7 +17,7 @@ import orjson
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
-from agiraph.domain.taint import MARK, by_program
+from agiraph.domain.taint import by_program
 from agiraph.domain.taint import is_foreign as is_from_strangers
 from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
@@ -122,7 +122,7 @@ class Bridge:
             def ask(tx: Tx) -> Answer:
                 return approve(tx, ctx, call)
 
-            answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
+            answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
             ctx.heard(*turns)
         match answer:
             case Pending(waiting_on, reason):
@@ -138,13 +138,16 @@ class Bridge:
         await asyncio.to_thread(_lay_out, ctx, folder)
         await asyncio.to_thread(post.lay_out)
         await post.exchange()
-        known = {
-            "command": ctx.agent.command or "",
-            "seconds": _seconds(ctx),
+        intent = await ctx.store.write(
+            journal.intend,
+            ctx.lease,
+            call,
+            {"command": ctx.agent.command or ""},
+            timeout_s=_seconds(ctx),
             # Whatever it says from here on, no member of the team has looked at.
-            MARK: by_program(ctx.agent.name),
-        }
-        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
+            tainted_by=by_program(ctx.agent.name),
+        )
+        ctx.heard(intent)
         run = Run(call, await self._supervise(ctx, folder, call))
         await post.collect()
         await program_runs.record(ctx, run)
@@ -214,7 +217,7 @@ class _Watch:
         await self._tell(last)
         if self._quiet >= stalled.AFTER_SECONDS:
             self._quiet = 0.0
-            await self._ctx.store.write(stalled.note, self._ctx.node.id)
+            await self._ctx.store.write(stalled.report, self._ctx.node.id)
 
     async def _tell(self, last: bool) -> None:
         """Let everyone see what it printed since: at once, and ever more seldom if it goes on."""

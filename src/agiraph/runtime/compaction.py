@@ -14,9 +14,9 @@ from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services.board import notices, planning
+from agiraph.services.board import planning, texts
 from agiraph.services.lifecycle import journal
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
@@ -46,14 +46,14 @@ class Compaction:
             if not transcript.has(flush):
                 if size(transcript) < FULL * self.window:
                     return None
-                notice = Notice(flush, prompt("compaction_flush"))
+                notice = SystemNote(flush, prompt("compaction_flush"))
                 if reason := await loop.catch_up(ctx, notice, hear=False):
                     return reason
             if transcript.last_spoken.ref == flush:
                 reply = await loop.think(ctx, "compaction")
                 if outcome := await loop.act(ctx, reply.calls):
                     return outcome
-            if reason := await loop.catch_up(ctx, Notice(ask, prompt("compact")), hear=False):
+            if reason := await loop.catch_up(ctx, SystemNote(ask, prompt("compact")), hear=False):
                 return reason
         if transcript.last_spoken.ref == ask:
             await loop.think(ctx, "compaction", may_call=False)
@@ -63,7 +63,7 @@ class Compaction:
 
     async def force(self, ctx: RunContext) -> bool:
         """The server says it is too long: cut without asking it; False if that was done before."""
-        if ctx.transcript.last_spoken.extra.get("cut"):
+        if ctx.transcript.last_spoken.is_summary:
             return False
         await self._cut(ctx, ctx.transcript.cuts + 1, digest(ctx.transcript, self.window))
         return True
@@ -107,7 +107,7 @@ def _around(tx: Tx, node: WorkNode) -> list[str]:
     """What was given away, what is waited for together, and what a person was asked."""
     lines: list[str] = []
     given = [
-        f"- {notices.title_of(child)} ({child.id}): {child.status}"
+        f"- {texts.title_of(child)} ({child.id}): {child.status}"
         + ("" if child.assignee_id is None else f", {planning.name_of(tx, child.assignee_id)}")
         for child in nodes.children(tx, node.id)
     ]

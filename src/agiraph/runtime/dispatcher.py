@@ -26,7 +26,7 @@ from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import Lanes, lanes
 from agiraph.runtime.periodic import Rounds
-from agiraph.services.board import leases, notices
+from agiraph.services.board import leases, texts
 from agiraph.services.lifecycle import claims, endings, journal
 from agiraph.store import threads
 from agiraph.store.database import Store
@@ -73,7 +73,7 @@ class Dispatcher:
         while True:
             try:
                 if again:  # the model may have been asked, and its answer not written down
-                    await self.store.write(leases.charge_lost, lease)
+                    await self.store.write(leases.charge_lost_call, lease)
                     self.rounds.item_succeeded(STORE)
                 return await self._attempt(lease)
             except Fenced:
@@ -126,14 +126,14 @@ class Dispatcher:
         except Exception as error:
             log.exception("%s broke", lease.node_id)
             detail = "".join(traceback.format_exception_only(error)).strip()
-            detail = notices.cut(detail, LONGEST_DETAIL)
+            detail = texts.truncate(detail, LONGEST_DETAIL)
             await self.store.write(journal.end, lease, Failed(StopReason.BROKEN, detail))
 
     async def _run_once(self, lease: Lease) -> None:
         try:
             outcome = await self.executor.run(lease)
         except Halted as halted:
-            verb = endings.cancelled if halted.halt == "cancel" else claims.release
+            verb = endings.end_cancelled_run if halted.halt == "cancel" else claims.release
             await self.store.write(verb, lease)
         except ModelUnavailable as error:
             seconds = await self._model_pause(lease, error)
@@ -142,7 +142,9 @@ class Dispatcher:
         except (ModelError, Misconfigured) as error:
             # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
             text = f"I cannot go on: {error} Tell me when I should try again."
-            await self.store.write(claims.ask_to_go_on, lease, reason=str(error), text=text)
+            await self.store.write(
+                claims.ask_whether_to_continue, lease, reason=str(error), text=text
+            )
         else:
             await self._write_down(lease, outcome)
 

@@ -109,7 +109,7 @@ class EmbeddedEngine:
 
     async def _nap(self, due: datetime) -> None:
         """Sleep until this time; a nearer one written meanwhile wakes us early."""
-        reached = asyncio.create_task(self._clock.reach(due))
+        reached = asyncio.create_task(self._clock.sleep_until(due))
         nearer = asyncio.create_task(self._alarm.wait())
         try:
             await asyncio.wait({reached, nearer}, return_when=asyncio.FIRST_COMPLETED)

@@ -12,6 +12,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.time import Clock
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.sandbox import CommandRules
@@ -54,7 +55,7 @@ class _Seat(NamedTuple):
     turns: list[Turn]
     attachments: tuple[Attachment, ...]
     """What a person sent along with what they asked for."""
-    waiting: dict[str, str]
+    waiting: dict[str, WaitingOn]
     paid_from: tuple[Envelope, ...]
     deadline: datetime | None
     start: Start | None

@@ -9,8 +9,8 @@ from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.runtime.spill import keep_result, shown_result
-from agiraph.services.board import notices, unfinished
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.board import texts, unfinished
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LAST_WORD = (
 async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
     """The budget is spent: ask for a last word without tools, and keep what there is."""
     if not ctx.transcript.has("landing") and loop.budget.may_land(ctx, reason):
-        await loop.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
+        await loop.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))
     if ctx.transcript.last_spoken.ref == "landing":
         with contextlib.suppress(ModelError):  # without a last word, then
             await loop.think(ctx, may_call=False, seconds=loop.budget.landing_seconds(ctx))
@@ -44,7 +44,7 @@ async def hand_in(loop: "Loop", ctx: RunContext, outcome: Outcome) -> Outcome:
     partial = isinstance(outcome, Failed)
     said = outcome.result or ""
     name = await keep_result(ctx, said)
-    summary = notices.fitted(said or (outcome.detail if isinstance(outcome, Failed) else ""))
+    summary = texts.fit_message(said or (outcome.detail if isinstance(outcome, Failed) else ""))
     manifest: dict[str, str] = {}
     unpublished = ""
     try:
@@ -68,7 +68,7 @@ async def wait_in_words(loop: "Loop", ctx: RunContext) -> Outcome | None:
         if said.role != "assistant" or said.calls or not loop.specs:
             return None
         await loop.caller.settle(ctx)
-        notice = await ctx.store.write(unfinished.wait, ctx.lease, reply=said.seq)
+        notice = await ctx.store.write(unfinished.open_waits, ctx.lease, reply=said.seq)
         if not notice:
             return None
         ctx.heard(*notice)

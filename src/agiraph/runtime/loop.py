@@ -21,7 +21,7 @@ from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import hand_in, land, wait_in_words
 from agiraph.runtime.time_limit import within
 from agiraph.services.lifecycle import journal
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.context import RunContext
 
 MOST_CALLS = 32
@@ -71,7 +71,7 @@ class Loop:
         return await self.act(ctx, ctx.transcript.open_calls())
 
     async def catch_up(
-        self, ctx: RunContext, *extra: Notice, hear: bool = True
+        self, ctx: RunContext, *extra: SystemNote, hear: bool = True
     ) -> StopReason | None:
         """The yield point: hear what was said meanwhile, and hold money for the next call."""
         notices = [*extra]
@@ -81,7 +81,7 @@ class Loop:
             journal.catch_up,
             ctx.lease,
             answers=ctx.take_answered(),
-            notices=notices,
+            notes=notices,
             hear=hear,
             reservation=self.budget.reservation(ctx),
             paid_from=ctx.paid_from,
@@ -108,17 +108,17 @@ class Loop:
             reply = await within(allowed, lambda: self.model.reply(asked, on_delta))
         except ModelError as error:
             reason, unused = str(error), error.unused
-            await ctx.store.write(journal.lose_call, ctx.lease, reason=reason, unused=unused)
+            await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
             raise
         turn = await ctx.store.write(
             journal.reply,
             ctx.lease,
             text=reply.text,
-            calls=ctx.transcript.named_apart(reply.calls) if may_call else (),
+            calls=ctx.transcript.with_unique_ids(reply.calls) if may_call else (),
             model=reply.model or self.model.name,
             usage=reply.usage,
             purpose=purpose,
-            extra=reply.extra,
+            provider_data=reply.provider_data,
         )
         ctx.heard(turn)
         return turn

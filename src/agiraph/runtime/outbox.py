@@ -125,7 +125,7 @@ class Outbox:
         self._rested.set()
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
         if due is not None:
-            waits.append(asyncio.create_task(self._clock.reach(due)))
+            waits.append(asyncio.create_task(self._clock.sleep_until(due)))
         if not self._alone:
             waits.append(asyncio.create_task(asyncio.sleep(NAP_SECONDS)))
         try:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agiraph.domain.chat import Lease, Turn
+from agiraph.domain.chat import Lease, OutboxMark, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.home.safe_folder import Folder
 from agiraph.runtime.calls import Halted
-from agiraph.services.board import taint
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, nodes, teams, threads
@@ -108,8 +107,8 @@ def _carried(ctx: RunContext, data: bytes) -> int:
     """How far the outbox was read before; not at all, if it was written anew since."""
     for turn in reversed(own_turns(ctx)):
         if (turn.ref or "").startswith(_CARRIED):
-            end = int(turn.extra["end"])
-            return end if _digest(data[:end]) == turn.extra["sha256"] else 0
+            seen = turn.outbox
+            return seen.end if seen and _digest(data[: seen.end]) == seen.sha256 else 0
     return 0
 
 
@@ -142,7 +141,7 @@ def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
             role="user",
             ref=message.id,
             text=text,
-            extra=taint.extra(message.tainted_by),
+            tainted_by=message.tainted_by,
         )
         turns.append(turn)
     messages.mark_seen(tx, [m.id for m in unseen])
@@ -165,7 +164,7 @@ def _speak(tx: Tx, lease: Lease, said: Said, seen: bytes, start: int) -> Turn:
         role="user",
         ref=f"{_CARRIED}{len(seen)}",
         text=_text(seen[start:]),
-        extra={"end": len(seen), "sha256": _digest(seen)},
+        outbox=OutboxMark(end=len(seen), sha256=_digest(seen)),
     )
     return turn
 

@@ -13,6 +13,7 @@ from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.domain.outcomes import Answer, Done, Failed, Parked, Pending
 from agiraph.domain.taint import by_program
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
@@ -102,7 +103,7 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
     def ask(tx: Tx) -> Answer:
         return _asked(tx, ctx, run, question)
 
-    answer, turns = await ctx.store.write(journal.weigh, ctx.lease, asking, ask)
+    answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, asking, ask)
     ctx.heard(*turns)
     match answer:
         case Pending(waiting_on, reason):
@@ -168,4 +169,6 @@ def _asked(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
         return Done("approved")
     if asked.decision == "deny":
         return Done("The human refused to run it again.", failed=True)
-    return Pending(f"approval:{asked.id}", "asked the human whether to run the program again")
+    return Pending(
+        WaitingOn("approval", asked.id), "asked the human whether to run the program again"
+    )

@@ -11,7 +11,7 @@ from agiraph.domain.knowledge import Draft, Insight
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.services.knowledge import maintenance, recall
 from agiraph.store import knowledge
 from agiraph.store.tx import Tx
@@ -120,7 +120,7 @@ def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]
 def assignment(node: WorkNode, *, giver: str | None = None) -> str:
     """The node as its worker reads it: in an envelope, if a teammate gave it."""
     if giver is not None:
-        return notices.assignment(node, giver=giver)
+        return texts.assignment(node, giver=giver)
     parts = [node.task]
     if node.acceptance:
         parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))

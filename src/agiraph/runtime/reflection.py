@@ -14,7 +14,7 @@ from agiraph.prompts import prompt
 from agiraph.runtime.compaction import digest
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.services.knowledge import reflection
 from agiraph.services.knowledge.reflection import Learned
 from agiraph.services.lifecycle import briefings
@@ -145,7 +145,7 @@ def _digests(ended: Sequence[Ended], room: int) -> str:
 
 
 def _framed(number: int, work: Ended, text: str) -> str:
-    title = f"{_cut(notices.title_of(work.node), 80)} ({work.node.status})"
+    title = f"{_cut(texts.title_of(work.node), 80)} ({work.node.status})"
     return f"--- WORK {number}: {title} ---\n{text}\n--- END OF WORK {number} ---"
 
 
@@ -192,7 +192,7 @@ async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
     done = Finished("Looked back.", StopReason.FINISHED)  # its end is committed with the decision
     news = await ctx.store.read(briefings.news, ctx.node.id)
     if news is None:
-        await ctx.store.write(briefings.pass_over, ctx.lease, reason="already delivered")
+        await ctx.store.write(briefings.skip, ctx.lease, reason="already delivered")
         return done
     question = Question(
         name="briefing",
@@ -202,7 +202,7 @@ async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
     )
     verdict = await ask(loop, ctx, question)
     if verdict is None:
-        await ctx.store.write(briefings.pass_over, ctx.lease, reason="no readable answer")
+        await ctx.store.write(briefings.skip, ctx.lease, reason="no readable answer")
     else:
         await ctx.store.write(briefings.decide, ctx.lease, verdict)
     return done

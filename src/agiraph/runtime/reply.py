@@ -15,11 +15,11 @@ from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
-from agiraph.services.board import notices, taint
+from agiraph.services.board import taint, texts
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.conversation import Work
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
@@ -73,7 +73,7 @@ def _around(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
     before = [message for message in said if message.reply_id != ctx.node.id]
     latest = nodes.latest(tx, team.id, limit=BOARD)
     work = [
-        f"- {notices.title_of(node)} ({node.id}): {node.status}"
+        f"- {texts.title_of(node)} ({node.id}): {node.status}"
         + (f", {node.waiting_reason}" if node.waiting_reason else "")
         for node in latest
     ]
@@ -116,20 +116,20 @@ async def _say(ctx: RunContext, text: str) -> Outcome:
     text, manifest = await _kept(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
     decided = _decided(ctx.transcript)
-    await ctx.store.write(conversation.conclude, ctx.lease, outcome, text=text, work=decided)
+    await ctx.store.write(conversation.end_reply, ctx.lease, outcome, text=text, work=decided)
     return outcome
 
 
 async def _kept(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
     """An answer as a message can carry it; of a longer one the whole is published as a file."""
-    if len(text) <= notices.MESSAGE:
+    if len(text) <= texts.MESSAGE:
         return text, {}
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest: dict[str, str] = {}
     await asyncio.to_thread(folder.prepare, ctx.node, ctx.node.refs)
     name = await keep_result(ctx, text)
     with contextlib.suppress(Refused):  # then it is in scratch/ alone, and the answer says so
-        manifest = await asyncio.to_thread(folder.publish, notices.fitted(text))
+        manifest = await asyncio.to_thread(folder.publish, texts.fit_message(text))
     return shown_result(ctx, text, name, manifest), manifest
 
 
@@ -138,7 +138,7 @@ async def _talk(loop: "Loop", ctx: RunContext) -> str:
     last = ctx.transcript.last_reply
     while last is None or not _is_said(ctx.transcript, last):
         silent = last is not None and not last.text.strip() and not last.calls
-        nudge = [Notice(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
+        nudge = [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
         if ctx.tally.turns >= ctx.node.budget.turns or await loop.catch_up(ctx, *nudge, hear=False):
             break
         last = await loop.think(ctx, "reply")
@@ -149,7 +149,7 @@ async def _talk(loop: "Loop", ctx: RunContext) -> str:
 
 def _is_said(transcript: Transcript, reply: Turn) -> bool:
     """Whether this is the answer: words, and nothing looked up or refused that may change them."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
     return bool(reply.text.strip()) and not any(
         call.name in LOOKS_UP or call.id in failed for call in reply.calls
     )
@@ -157,7 +157,7 @@ def _is_said(transcript: Transcript, reply: Turn) -> bool:
 
 def _decided(transcript: Transcript) -> Work | None:
     """What the model decided about work, by the last call that did."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
     made: list[Work] = [
         DECIDES[call.name]
         for turn in transcript.turns

@@ -9,7 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Done
 from agiraph.domain.work import RESULT_FILE
 from agiraph.home.safe_folder import Folder
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.store.rows import to_text
 from agiraph.tools.context import RunContext
 
@@ -44,7 +44,7 @@ async def keep_result(ctx: RunContext, text: str) -> str | None:
 
     Return the file's name; None for a text that is short, or that could not be written.
     """
-    if len(text) <= notices.LONGEST:
+    if len(text) <= texts.LONGEST:
         return None
     try:
         return await asyncio.to_thread(_keep, ctx, to_text(text).encode())
@@ -75,4 +75,4 @@ def shown_result(ctx: RunContext, text: str, name: str | None, published: Contai
     """The result as its node's row and messages carry it; a long one names its file."""
     place = "published" if name is not None and name in published else "scratch"
     whole = f"in nodes/{ctx.node.id}/{place}/{name}" if name else f"in thread {ctx.lease.thread_id}"
-    return notices.fitted(text, whole=f"The whole text is {whole}.") if text.strip() else text
+    return texts.fit_message(text, whole=f"The whole text is {whole}.") if text.strip() else text

@@ -13,7 +13,7 @@ from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused
 from agiraph.domain.work import StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.services.lifecycle import journal
-from agiraph.services.lifecycle.journal import Notice
+from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ async def ask(loop: "Loop", ctx: RunContext, question: Question[T]) -> T | None:
     step = asked[-1] if asked else None
     if step is None:
         step = question.name
-        await _put(loop, ctx, Notice(step, question.text))
+        await _put(loop, ctx, SystemNote(step, question.text))
     while True:
         following, failure = again, None
         try:
@@ -82,7 +82,7 @@ async def ask(loop: "Loop", ctx: RunContext, question: Question[T]) -> T | None:
             cut = await ctx.store.write(journal.compact, ctx.lease, ref=step, text=question.shorter)
             ctx.heard(cut)
         else:
-            await _put(loop, ctx, Notice(step, AGAIN))
+            await _put(loop, ctx, SystemNote(step, AGAIN))
 
 
 def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
@@ -93,7 +93,7 @@ def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
     return following if following is not None and following.role == "assistant" else None
 
 
-async def _put(loop: "Loop", ctx: RunContext, notice: Notice) -> None:
+async def _put(loop: "Loop", ctx: RunContext, notice: SystemNote) -> None:
     if reason := await loop.catch_up(ctx, notice, hear=False):
         raise Unaffordable(reason)
 

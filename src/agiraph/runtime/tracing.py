@@ -181,7 +181,7 @@ class TracedCaller(Caller):
                 case Done(failed=True):
                     span.set_attribute("error.type", "refused")
                 case Pending():
-                    span.set_attribute("agiraph.waiting_on", answer.waiting_on.partition(":")[0])
+                    span.set_attribute("agiraph.waiting_on", answer.waiting_on.kind)
                 case _:
                     pass
             return answer

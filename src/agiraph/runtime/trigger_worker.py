@@ -98,7 +98,7 @@ class Ticker:
 
     async def _look_now_and_then(self) -> None:
         while True:
-            await self.clock.reach(self.clock.now() + EVERY)
+            await self.clock.sleep_until(self.clock.now() + EVERY)
             self._look_around()
 
     async def _work(self) -> None:

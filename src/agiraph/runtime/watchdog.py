@@ -15,11 +15,11 @@ async def watch(store: Store, clock: Clock, rounds: Rounds) -> None:
     """Look at running work until cancelled. A look costs one short query, and no model."""
 
     async def rest() -> None:
-        await clock.reach(clock.now() + EVERY)
+        await clock.sleep_until(clock.now() + EVERY)
 
     async def look() -> Rest:
         if await store.read(nodes.at_work):
-            await store.write(stalled.look)
+            await store.write(stalled.check_all)
         return rest
 
     await rest()

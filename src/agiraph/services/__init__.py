@@ -1,0 +1,23 @@
+"""Services: the verbs of the runtime, one transaction each, cut into packages by subject.
+
+A verb is a plain function of a `Tx`. All that it writes, with the events it emits and the wakes it
+asks for, commits together or not at all. No verb awaits, opens a file or starts a process.
+
+Row locks (PostgreSQL; on SQLite one writer runs at a time). A lock is held until the commit. Verbs
+take locks in this order, and skip those that they do not need:
+
+1. the **thread** that a lease names (`threads.check_lease`). It is taken first, so that a runner
+   that was fenced (another claim raised the epoch) stops before it locks or writes anything else.
+2. the **agent** (`teams.lock`). Whoever gives an agent work, mail or an end of work takes it. It
+   makes claims of one queue, mail and parking wait for each other.
+3. the **nodes** (`NODES.get(…, lock=True)`): a node before those below it; for budgets, the
+   outermost envelope first.
+4. the **stage** of a node, to count its members and to pause or resume its clock.
+5. the **team**: checking for cycles of waits, growing the team, changing its status. The event log
+   locks the team's row last in every transaction that emits, to number its events without a gap.
+
+Three verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
+which thread it is. `endings.cancel` and `retries.retry` lock the node first, because a person names
+a node. Verbs that look for a cycle of waits lock the team before the nodes. Where two orders meet,
+PostgreSQL aborts one of the transactions, and the store runs its verb again from the start.
+"""

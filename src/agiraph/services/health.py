@@ -53,10 +53,10 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
             f"{node.id} was started again {node.crashes} times without getting a step further; "
             "the server's log says why."
         )
-    if node.cancel_requested and tx.now - stalled.last_sign(tx, node) > LATE:
+    if node.cancel_requested and tx.now - stalled.last_activity(tx, node) > LATE:
         return f"{node.id} was told to stop, and has not: restart the server, which ends it."
-    if node.lane == "work" and stalled.is_late(tx, node):
-        at = stalled.last_sign(tx, node)
+    if node.lane == "work" and stalled.is_stalled(tx, node):
+        at = stalled.last_activity(tx, node)
         return (
             f"{node.id} runs, but nothing has come of it since {at:%Y-%m-%d %H:%M}: cancel it, or "
             "restart the server."
@@ -134,7 +134,7 @@ def _go_on(tx: Tx) -> list[str]:
 def _set_timers(tx: Tx) -> list[str]:
     done: list[str] = []
     for wait in health.sleeping_without_a_timer(tx):
-        waits.set_timer(tx, wait.waiting_on.removeprefix("time:"), tx.now)
+        waits.set_timer(tx, wait.waiting_on.id, tx.now)
         done.append(f"{wait.node_id} wakes now.")
     for trigger in health.unarmed(tx):
         firing.arm(tx, trigger, trigger.due_at)

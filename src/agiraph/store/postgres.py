@@ -171,7 +171,7 @@ class PostgresStore:
         try:
             if clock.is_stale:
                 clock.measure(lambda: _time(connection))
-                ids.follow(clock.now)
+                ids.use_clock(clock.now)
         finally:
             self._measuring.release()
 

@@ -23,6 +23,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agiraph.domain.errors import NotFound, StoreDamaged
+from agiraph.domain.waits import WaitingOn
 from agiraph.redaction import redact
 from agiraph.store.tx import Tx
 
@@ -87,6 +88,8 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return int, bool
     if hint is str:
         return to_text, _same
+    if hint is WaitingOn:
+        return lambda v: to_text(str(v)), WaitingOn.parse
     if hint in (int, float) or get_origin(hint) is Literal:
         return _same, _same
     if isinstance(hint, type) and issubclass(hint, StrEnum):

@@ -19,6 +19,18 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
     return AGENTS.select(tx, where, team_id=team_id)
 
 
+def coordinator(tx: Tx, team_id: TeamId) -> Agent:
+    """Return the member that plans the team's work and hears what nobody else is there to hear.
+
+    That is the member with the role `coordinator`. A team without one, such as a restored or
+    hand-made team, is led by the member that was hired first. `NotFound` if the team has no member.
+    """
+    found = members(tx, team_id)
+    if not found:
+        raise NotFound("coordinator", team_id, known="The team has no members.")
+    return found[0]
+
+
 def everyone(tx: Tx, team_id: TeamId) -> list[Agent]:
     """The same, and those who have left."""
     return AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
@@ -48,15 +60,20 @@ def names(tx: Tx, team_id: TeamId) -> set[str]:
     return {row[0].lower() for row in rows}
 
 
-def by_name(tx: Tx, team_id: TeamId, name: str) -> Agent:
-    """The member of that name (any case), that id, or that role."""
-    everyone = members(tx, team_id)
+def by_name(tx: Tx, team_id: TeamId, name: str, *, with_retired: bool = False) -> Agent:
+    """Return the member with this name (in any case), else with this id, else with this role.
+
+    `with_retired` also finds an agent that has left the team, by its name or id. `NotFound` lists
+    the members if there is no such agent.
+    """
+    present = members(tx, team_id)
+    named = everyone(tx, team_id) if with_retired else present
     wanted = name.strip().lower()
-    for key in ("name", "id", "role"):
-        for agent in everyone:
+    for key, among in (("name", named), ("id", named), ("role", present)):
+        for agent in among:
             if getattr(agent, key).lower() == wanted:
                 return agent
-    known = ", ".join(a.name for a in everyone)
+    known = ", ".join(a.name for a in present)
     raise NotFound("teammate", name, known=f"On this team: {known}; and 'human'.")
 
 

@@ -1,12 +1,25 @@
 """Threads and turns, as rows: an append-only journal with one writer at a time."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 from pydantic import TypeAdapter
 
 from agiraph.domain import taint as sources
-from agiraph.domain.chat import Attachment, Lease, Role, Thread, ToolCall, Turn
+from agiraph.domain.chat import (
+    THINKING,
+    Attachment,
+    Lease,
+    OutboxMark,
+    ProviderData,
+    Reserved,
+    Role,
+    TextMark,
+    Thread,
+    ToolCall,
+    Turn,
+    VendorParts,
+)
 from agiraph.domain.errors import Fenced, StoreDamaged
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Usage
@@ -38,6 +51,20 @@ _LAST = (
 )
 _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
+_INTENT_KEYS = frozenset({"tainted_by", "seconds"})
+
+
+class Details(TypedDict, total=False):
+    """Fields that few turns have. One JSON column, `extra`, holds them all."""
+
+    provider_data: ProviderData
+    failed: bool
+    tainted_by: str | None
+    is_summary: bool
+    reserved: Reserved | None
+    timeout_s: float | None
+    foreseen: dict[str, Any]
+    outbox: OutboxMark | None
 
 
 class Page(NamedTuple):
@@ -83,43 +110,108 @@ def append(
     ref: str | None = None,
     calls: tuple[ToolCall, ...] = (),
     attachments: tuple[Attachment, ...] = (),
-    extra: dict[str, Any] | None = None,
     model: str | None = None,
     usage: Usage | None = None,
+    **details: Unpack[Details],
 ) -> tuple[Page, Turn]:
     """Write the next turn; the page as it is then, and the turn."""
-    if extra and (tainted_by := extra.get(sources.MARK)):
-        taint(tx, page.thread_id, tainted_by)
-    text, seq = to_text(text), page.head + 1
-    tx.run(
-        _APPEND,
-        place=page.base + seq,
-        node_id=node_id,
-        role=role,
-        text=text,
-        at=to_micros(tx.now),
-        ref=ref,
-        calls=to_json(calls) if calls else None,
-        attachments=to_json(attachments) if attachments else None,
-        extra=to_json(extra) if extra else None,
-        model=model,
-        usage=None if usage is None else to_json(usage),
-    )
     turn = Turn(
         thread_id=page.thread_id,
-        seq=seq,
+        seq=page.head + 1,
         node_id=node_id,
         role=role,
-        text=text,
+        text=to_text(text),
         at=tx.now,
         ref=ref,
         calls=calls,
         attachments=attachments,
-        extra=extra or {},
         model=model,
         usage=usage or Usage(),
+        **details,
     )
-    return Page(page.thread_id, page.epoch, page.base, seq), turn
+    if turn.tainted_by is not None:
+        taint(tx, page.thread_id, turn.tainted_by)
+    stored = _stored_details(turn) if details else None
+    tx.run(
+        _APPEND,
+        place=page.base + turn.seq,
+        node_id=node_id,
+        role=role,
+        text=turn.text,
+        at=to_micros(turn.at),
+        ref=ref,
+        calls=to_json(calls) if calls else None,
+        attachments=to_json(attachments) if attachments else None,
+        extra=to_json(stored) if stored else None,
+        model=model,
+        usage=None if usage is None else to_json(usage),
+    )
+    return Page(page.thread_id, page.epoch, page.base, turn.seq), turn
+
+
+def _stored_details(turn: Turn) -> dict[str, Any]:
+    """Return a turn's details as the JSON column `extra` holds them, without the empty ones.
+
+    `spend.total` reads `tokens` and `usd` from this column, too.
+    """
+    stored: dict[str, Any] = {}
+    provider = turn.provider_data
+    if provider.thinking:
+        stored["thinking"] = provider.thinking
+    if provider.vendor is not None:
+        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
+    if (mark := provider.text) is not None:
+        missed = {"missed": True} if mark.missed else {}
+        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
+    if turn.reserved is not None:
+        stored |= {"tokens": turn.reserved.tokens, "usd": turn.reserved.usd}
+    if turn.outbox is not None:
+        stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
+    named = {
+        "failed": turn.failed,
+        "cut": turn.is_summary,
+        "tainted_by": turn.tainted_by,
+        "seconds": turn.timeout_s,
+        "foreseen": turn.foreseen,
+    }
+    return stored | {name: value for name, value in named.items() if value}
+
+
+def _read_details(role: Role, ref: str | None, text: str | None) -> Details:
+    """Return the details that the JSON column `extra` holds."""
+    if text is None:
+        return {}
+    stored: Any = from_json(text)
+    if not isinstance(stored, dict):
+        raise ValueError("extra is not a JSON object")
+    known = cast(dict[str, Any], stored)
+    foreseen = known.get("foreseen", {})
+    if role == "intent" and ref != THINKING and "foreseen" not in known:
+        # Databases written before this field existed hold a tool's own keys beside the others.
+        foreseen = {key: value for key, value in known.items() if key not in _INTENT_KEYS}
+        known = {key: value for key, value in known.items() if key in _INTENT_KEYS}
+    details = Details(
+        provider_data=_read_provider_data(known),
+        failed=bool(known.get("failed")),
+        tainted_by=known.get("tainted_by"),
+        is_summary=bool(known.get("cut")),
+        timeout_s=known.get("seconds"),
+        foreseen=foreseen,
+    )
+    if "tokens" in known:
+        details["reserved"] = Reserved(tokens=known["tokens"], usd=known["usd"])
+    if "sha256" in known:
+        details["outbox"] = OutboxMark(end=int(known["end"]), sha256=known["sha256"])
+    return details
+
+
+def _read_provider_data(stored: dict[str, Any]) -> ProviderData:
+    vendor, mark = stored.get("vendor"), stored.get("text")
+    return ProviderData(
+        thinking=stored.get("thinking", ""),
+        vendor=vendor and VendorParts(vendor=vendor["name"], parts=vendor["parts"]),
+        text=mark and TextMark(**mark),
+    )
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
@@ -182,11 +274,11 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
             attachments=()
             if attachments is None
             else _ATTACHMENTS.validate_python(from_json(attachments)),
-            extra={} if extra is None else from_json(extra),
             model=model,
             usage=Usage() if usage is None else Usage(**from_json(usage)),
+            **_read_details(role, ref, extra),
         )
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise StoreDamaged(f"A turn of {thread_id} cannot be read: {error}") from error
 
 

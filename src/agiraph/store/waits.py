@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.waits import WaitingOn
 from agiraph.store.rows import Table, from_micros, to_micros
 from agiraph.store.tx import Tx
 
@@ -14,7 +15,7 @@ from agiraph.store.tx import Tx
 class Wait:
     """An open call (or, without a call, a whole node) and what it waits for."""
 
-    waiting_on: str
+    waiting_on: WaitingOn
     node_id: NodeId
     thread_id: ThreadId
     call_id: str
@@ -25,7 +26,7 @@ class Wait:
 WAITS = Table("waits", Wait, key="waiting_on")
 
 
-def open(tx: Tx, lease: Lease, *, call_id: str, waiting_on: str, reason: str) -> None:
+def open(tx: Tx, lease: Lease, *, call_id: str, waiting_on: WaitingOn, reason: str) -> None:
     wait = Wait(
         waiting_on=waiting_on,
         node_id=lease.node_id,
@@ -41,16 +42,16 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Wait]:
     return WAITS.select(tx, "node_id = :id order by created_at, call_id", id=node_id)
 
 
-def on(tx: Tx, waiting_on: str) -> list[Wait]:
+def on(tx: Tx, waiting_on: WaitingOn) -> list[Wait]:
     """Everything that waits for this."""
-    return WAITS.select(tx, "waiting_on = :on order by created_at, node_id", on=waiting_on)
+    return WAITS.select(tx, "waiting_on = :on order by created_at, node_id", on=str(waiting_on))
 
 
-def take(tx: Tx, waiting_on: str) -> Sequence[Wait]:
+def take(tx: Tx, waiting_on: WaitingOn) -> Sequence[Wait]:
     """Everything that waited for this, waiting no longer."""
     found = on(tx, waiting_on)
     if found:
-        tx.run("delete from waits where waiting_on = :on", on=waiting_on)
+        tx.run("delete from waits where waiting_on = :on", on=str(waiting_on))
     return found
 
 

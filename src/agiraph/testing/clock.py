@@ -24,7 +24,7 @@ class ManualClock:
         self.advance(seconds=seconds)
         await asyncio.sleep(0)
 
-    async def reach(self, moment: datetime) -> None:
+    async def sleep_until(self, moment: datetime) -> None:
         if moment <= self._now:
             return
         alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -24,8 +24,8 @@ from agiraph.providers.registry import Keys
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.trigger_worker import Callback
-from agiraph.services.lifecycle import conversation, journal, teams
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle import answers, conversation, teams
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
@@ -151,10 +151,10 @@ class World:
         learns: bool = False,
         heartbeat: float | None = None,
         **more: Any,
-    ) -> Founded:
+    ) -> NewTeam:
         """A team of one, at work on the goal; it does nothing more by itself unless told to."""
         by_itself: dict[str, Any] = {"learns": learns, "heartbeat": heartbeat}
-        return await self.store.write(teams.found, goal=goal, model=model, **by_itself, **more)
+        return await self.store.write(teams.create, goal=goal, model=model, **by_itself, **more)
 
     async def settle(self) -> None:
         """Let everything run that can run."""
@@ -179,7 +179,7 @@ class World:
         self, question: Message | MessageId, text: str = "", *, decision: Decision | None = None
     ) -> None:
         identity = question.id if isinstance(question, Message) else question
-        await self.store.write(journal.answer_question, identity, text, decision=decision)
+        await self.store.write(answers.answer_question, identity, text, decision=decision)
 
     async def board(self, team_id: TeamId) -> list[WorkNode]:
         return await self.store.read(nodes.board, team_id)

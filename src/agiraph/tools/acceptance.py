@@ -40,7 +40,7 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
     if kind == "file" and what.removeprefix("scratch/") not in there:
         return [f"the file {what!r} that was given as evidence is not in scratch/"]
     if kind == "ran" and not any(
-        what in str(call.arguments.get("command", "")) and not answer.extra.get("failed")
+        what in str(call.arguments.get("command", "")) and not answer.failed
         for call, answer in answered(ctx)
         if call.name == "bash"
     ):
@@ -51,7 +51,7 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
     """Whether anything was done beyond talk: something written, run, read or given away."""
     return any(files) or any(
-        call.name not in _TALK and not answer.extra.get("failed") for call, answer in answered(ctx)
+        call.name not in _TALK and not answer.failed for call, answer in answered(ctx)
     )
 
 

@@ -10,6 +10,7 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.taint import graver
+from agiraph.domain.waits import WaitingOn
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
@@ -103,7 +104,7 @@ def suggest_next(
     suggestion: Annotated[str, Field(min_length=1, max_length=LONGEST)],
 ) -> Answer:
     """Suggest further work to the coordinator."""
-    coordinator = teams.members(tx, ctx.team.id)[0]
+    coordinator = teams.coordinator(tx, ctx.team.id)
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
     bus.send(
@@ -137,4 +138,4 @@ def ask_human(
 ) -> Answer:
     """Ask the human a question and wait for the answer."""
     asked = bus.ask(tx, ctx.lease, text=question, options=options or ())
-    return Pending(f"answer:{asked.id}", f"asked the human: {question}")
+    return Pending(WaitingOn("answer", asked.id), f"asked the human: {question}")

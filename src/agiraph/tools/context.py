@@ -9,6 +9,7 @@ from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
 from agiraph.domain.time import Clock
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
 from agiraph.home.sandbox import CommandRules
@@ -52,7 +53,7 @@ class RunContext:
     """The envelopes its calls to models are paid from, outermost first."""
     deadline: datetime | None = None
     """When the time limit of this node, or of one above it, is reached."""
-    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    waiting: dict[str, WaitingOn] = field(default_factory=dict[str, WaitingOn])
     """Calls of this thread that were parked before this run began, and on what."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     """Who can be hired by name."""
@@ -98,7 +99,8 @@ class RunContext:
                 ref=call.id,
                 text=answer.text,
                 at=self.clock.now(),
-                extra=answer.about,
+                failed=answer.failed,
+                tainted_by=answer.tainted_by,
             )
         )
 

@@ -10,8 +10,9 @@ from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import budgets, leases, notices, planning, taint, waiting
+from agiraph.services.board import budgets, leases, planning, taint, texts, waiting
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
@@ -69,7 +70,7 @@ def assign_task(
         parent_id=ctx.node.id,
         budget=budget,
     )
-    hiring.engage(tx, worker, node.id)
+    hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:
         _take_up(tx, earlier, node)
     if run_in_background:
@@ -77,7 +78,7 @@ def assign_task(
             f"{worker.name} works on it in the background as {node.id}. "
             f'Fetch the result with task_output("{node.id}").'
         )
-    return Pending(f"node:{node.id}", f"{worker.name}: {description} ({node.id})")
+    return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
 
 
 def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
@@ -107,7 +108,7 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
         raise Refused(
             f"{earlier.id} was done by {worker.name}; to resume it, give agent={worker.name!r}."
         )
-    return roster.return_to_work(tx, worker)
+    return roster.reinstate(tx, worker)
 
 
 def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
@@ -115,7 +116,7 @@ def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
     assert earlier.thread_id is not None
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
-    text = notices.assignment(node, giver=planning.name_of(tx, node.creator_id))
+    text = texts.assignment(node, giver=planning.name_of(tx, node.creator_id))
     leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
@@ -144,7 +145,7 @@ def task_output(
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
-        said = notices.completion(node, worker=worker, text=text)
+        said = texts.completion(node, worker=worker, text=text)
         return Done(said, failed=not done, tainted_by=taint.of_nodes(tx, [node.id]))
     state = _state(node, worker)
     if not blocking:
@@ -157,14 +158,14 @@ def task_output(
         and node.assignee_id is None
         and planning.is_ready(tx, node)
     ):
-        planning.hand_out(tx, node)
+        planning.assign_ready(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     late = f"The time is over. {state} It goes on; ask again later."
-    return Pending(f"node:{node.id}", f"the result of {node.id}", seconds, late)
+    return Pending(WaitingOn("node", node.id), f"the result of {node.id}", seconds, late)
 
 
 def _state(node: WorkNode, worker: str) -> str:
-    said = f"{notices.title_of(node)} ({node.id}) is {node.status}, with {worker}."
+    said = f"{texts.title_of(node)} ({node.id}) is {node.status}, with {worker}."
     if node.waiting_reason:
         said += f" It waits: {node.waiting_reason}."
     if node.checkpoint:

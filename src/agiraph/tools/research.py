@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.services.board import jobs, notices, taint
+from agiraph.services.board import jobs, taint, texts
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
@@ -55,7 +55,7 @@ def job_status(tx: Tx, ctx: RunContext) -> Answer:
 
 
 def _line(job: Job) -> str:
-    said = f"- {notices.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
+    said = f"- {texts.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
     if job.position is not None:
         said += f", number {job.position} in the queue"
     limits = job.node.budget.calls

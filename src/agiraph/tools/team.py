@@ -10,8 +10,9 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
-from agiraph.services.board import budgets, notices, planning, stages, taint
+from agiraph.services.board import budgets, planning, stages, taint, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
@@ -81,7 +82,7 @@ def create_work_node(
     )
     limited = _limited(node, max_turns)
     if worker is not None:
-        hiring.engage(tx, worker, node.id)
+        hiring.set_purpose(tx, worker, node.id)
         return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{limited}")
     return Done(
         f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
@@ -148,7 +149,7 @@ def shown_board(tx: Tx, ctx: RunContext) -> Done:
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     who = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-    parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {notices.title_of(node)} ({who})"]
+    parts = [f"{'  ' * node.depth}- {node.id} [{node.status}] {texts.title_of(node)} ({who})"]
     if is_own:
         parts.append("this is yours")
     if needs:
@@ -198,7 +199,7 @@ def spawn_worker(
     if type == "harnessed" and agent_command:
         raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
     if model is not None:
-        hiring.check(given, model)
+        hiring.check_model(given, model)
     _check_tools(ctx, tools)
     notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
     agent = roster.hire(
@@ -226,8 +227,8 @@ def assign_worker(
     """Give a piece of work to a worker."""
     node = nodes.find(tx, ctx.team.id, node_id)
     worker = hiring.resolve(tx, hirer(ctx), worker_id)
-    hiring.engage(tx, worker, node.id)
-    node = planning.choose(tx, node, worker)
+    hiring.set_purpose(tx, worker, node.id)
+    node = planning.reassign(tx, node, worker)
     if node.status is NodeStatus.PENDING:
         return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
     return Done(f"{worker.name} has {node.id} in the queue.")
@@ -263,9 +264,7 @@ def cancel_work_node(
 @tool(effect="transaction")
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
-    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
-    found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=worker.strip())
-    agent = found[0] if found else teams.by_name(tx, ctx.team.id, worker)
+    agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
     return Done(f"{roster.promote(tx, agent).name} stays on the team.")
 
 
@@ -311,7 +310,7 @@ def start_stage(
     )
     if stage.status != "running":
         return _told(tx, stage)
-    return Pending(f"stage:{stage.id}", f"stage {name!r}")
+    return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
 
 
 @tool(
@@ -337,4 +336,6 @@ def reconvene(
 
 
 def _told(tx: Tx, stage: Stage) -> Done:
-    return Done(stages.summary(tx, stage), tainted_by=taint.of_wait(tx, f"stage:{stage.id}"))
+    return Done(
+        stages.summary(tx, stage), tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id))
+    )

@@ -9,7 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance
@@ -34,7 +34,7 @@ async def _hand_in(
 ) -> Answer:
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest = await asyncio.to_thread(folder.publish, summary)
-    files = notices.listed([notices.cut(n, notices.TITLE) for n in sorted(manifest)], by=", ")
+    files = texts.join_limited([texts.truncate(n, texts.TITLE) for n in sorted(manifest)], by=", ")
     return Done(f"Published: {files or 'no files'}.", Finished(summary, reason, manifest, doubts))
 
 

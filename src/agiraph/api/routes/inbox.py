@@ -11,7 +11,7 @@ from agiraph.api.problems import documented
 from agiraph.api.views import InboxItem, InboxPage
 from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import Decision
-from agiraph.services.lifecycle import briefings, journal
+from agiraph.services.lifecycle import answers, briefings
 from agiraph.services.mail import bus, inbox
 from agiraph.store.tx import Tx
 
@@ -79,7 +79,7 @@ async def answer_item(item: str, body: TheAnswer, api: TheApi, once: Once) -> In
     def answer(tx: Tx) -> InboxItem:
         inbox.item(tx, MessageId(item))
         words = body.text or body.note
-        journal.answer_question(tx, MessageId(item), words, decision=body.decision)
+        answers.answer_question(tx, MessageId(item), words, decision=body.decision)
         return item_view(tx, inbox.item(tx, MessageId(item)))
 
     return await once(answer, status=200)  # pyright: ignore[reportReturnType]

@@ -84,7 +84,7 @@ async def create_team(body: NewTeam, api: TheApi, once: Once) -> TeamView:
     api.check_model(body.model or api.model)
 
     def found(tx: Tx) -> TeamView:
-        founded = verbs.found(
+        founded = verbs.create(
             tx,
             goal=body.goal,
             name=body.name,
@@ -158,6 +158,6 @@ async def set_goal(team: str, body: NewGoal, api: TheApi, once: Once) -> TeamVie
     def aim(tx: Tx) -> TeamView:
         budget = None if body.budget is None else body.budget.budget()
         found = teams.find(tx, team)
-        return team_view(tx, verbs.aim(tx, found.id, body.goal, budget=budget))
+        return team_view(tx, verbs.set_goal(tx, found.id, body.goal, budget=budget))
 
     return await once(aim, status=201)  # pyright: ignore[reportReturnType]

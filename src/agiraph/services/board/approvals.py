@@ -18,6 +18,7 @@ from agiraph.store.tx import Tx
 
 
 def ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return the `ref` of the request for this call."""
     return f"{node_id}:{call.id}:{_digest(call)}"
 
 

@@ -1,4 +1,4 @@
-"""Spending: envelopes of money, tokens and calls, nested as the nodes are."""
+"""Budgets: limits on money, tokens, model calls and time, nested as the nodes are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 DEEPEST = 64
+"""Ancestors that are looked at: a bound for damaged rows that form a cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What a node and everything below it may cost together."""
+    """Limits on what a node and everything below it may cost together; None: no limit."""
 
     node_id: NodeId
     tokens: int | None
@@ -24,7 +25,10 @@ class Envelope:
 
 
 def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
-    """What a call of this node is paid from: its own and its ancestors', outermost first."""
+    """Return the envelopes that a call of this node is paid from, outermost first.
+
+    They are the limits of the node, of its ancestors and of the nodes that pay for these.
+    """
     found: list[Envelope] = []
     for _ in range(DEEPEST):
         budget = node.budget
@@ -41,9 +45,9 @@ def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
 
 
 def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
-    """What a child may spend: half of what is left to its parent, of what has a limit at all.
+    """Return a child's budget: half of what its parent has left of each limit, and all its time.
 
-    Of time it is all that is left: parent and child may work side by side.
+    Time is not halved, because parent and child may work at the same time.
     """
     budget = parent.budget
     used = spend.total(tx, parent.id)
@@ -81,28 +85,29 @@ def seconds_left(tx: Tx, node: WorkNode) -> float | None:
     return min(left, default=None)
 
 
-def spent(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:
-    """The envelope that is empty, if one is: spent, or held for calls that are under way.
+def check_envelopes(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> StopReason | None:
+    """Return why no further call may be made, if an envelope is spent or reserved for other calls.
 
-    The rows are locked from the outside in, so that of two calls for the last dollar one waits.
+    Locks the envelopes' nodes, outermost first: of two runners that want the last dollar one waits,
+    and sees the other's reservation.
     """
     for envelope in paid_from:
         NODES.get(tx, envelope.node_id, lock=True)
-        if reason := exhausted(
+        if reason := exhausted_limit(
             envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
         ):
             return reason
     return None
 
 
-def empty(tx: Tx, node: WorkNode) -> StopReason | None:
-    """Whether anything that is paid for by this node would find an empty envelope."""
-    found = (exhausted(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
+def exhausted_above(tx: Tx, node: WorkNode) -> StopReason | None:
+    """Return which limit of this node or of its payers is used up, if one is. Locks nothing."""
+    found = (exhausted_limit(each, spend.total(tx, each.node_id)) for each in envelopes(tx, node))
     return next(filter(None, found), None)
 
 
-def exhausted(envelope: Envelope, used: spend.Total) -> StopReason | None:
-    """Which limit of an envelope is used up, if one is."""
+def exhausted_limit(envelope: Envelope, used: spend.Total) -> StopReason | None:
+    """Return which limit of an envelope is used up, if one is."""
     if envelope.calls is not None and used.calls >= envelope.calls:
         return StopReason.CALLS_SPENT
     if envelope.tokens is not None and used.tokens >= envelope.tokens:

@@ -1,17 +1,18 @@
-"""Costs: what a team's work has cost, added up."""
+"""Costs: add up what a team's work has cost, by agent, purpose, model and node."""
 
 from collections import defaultdict
 from collections.abc import Callable
 
 from agiraph.domain.costs import Bill, Costs, Line, Sum
 from agiraph.domain.ids import TeamId
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.store import nodes, spend, teams
 from agiraph.store.spend import Spend
 from agiraph.store.tx import Tx
 
 
 def of_team(tx: Tx, team_id: TeamId) -> Costs:
+    """Return all costs of a team, with one bill for each root node."""
     lines = spend.of_team(tx, team_id)
     names: dict[str, str] = {agent.id: agent.name for agent in teams.everyone(tx, team_id)}
     return Costs(
@@ -64,7 +65,7 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
         return (
             Bill(
                 node_id=node.id,
-                title=notices.title_of(node),
+                title=texts.title_of(node),
                 lane=node.lane,
                 agent_id=node.assignee_id,
                 agent=names.get(node.assignee_id, "") if node.assignee_id else "",

@@ -1,4 +1,4 @@
-"""Jobs: everything a team does in the background, in one list: how it stands, how far it got."""
+"""Jobs: a list of a team's background work with state, worker and progress."""
 
 from collections import Counter
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from agiraph.store import nodes, threads
 from agiraph.store.tx import Tx
 
 OPEN, LATELY = 50, 10
-"""Jobs that are listed: of those that are not over, and of those that are."""
+"""How many open jobs and how many ended jobs are listed."""
 
 State = Literal["running", "waiting", "queued", "done", "failed", "cancelled"]
 _STATES: dict[NodeStatus, State] = {
@@ -25,20 +25,20 @@ _STATES: dict[NodeStatus, State] = {
 
 
 class Job(NamedTuple):
-    """One piece of work, as whoever asked for it wants to know it."""
+    """One node, as the list of jobs shows it."""
 
     node: WorkNode
     state: State
     worker: str
     position: int | None
-    """How many are before it in its worker's queue, and itself; None unless it is queued there."""
+    """Its place in its worker's queue, from 1; None unless it is queued."""
     used: Counter[str]
-    """Calls of the tools that it has only so many of."""
+    """Calls made of each tool that its budget limits."""
     progress: str
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Job]:
-    """What runs, waits and is queued, then what ended lately, newest first."""
+    """Return running, waiting and queued jobs, then those that ended last, newest first."""
     still_open = sorted(nodes.still_open(tx, team_id), key=lambda n: (_order(n), n.id))[:OPEN]
     over = nodes.ended_lately(tx, team_id, limit=LATELY)
     return [_job(tx, node) for node in [*still_open, *over]]
@@ -69,7 +69,7 @@ def _position(tx: Tx, node: WorkNode) -> int | None:
 
 
 def _used(tx: Tx, node: WorkNode) -> Counter[str]:
-    """Of what it has a budget for: how much of that is gone."""
+    """Return how many calls it made of each tool that its budget limits."""
     if not node.budget.calls or node.thread_id is None:
         return Counter()
     turns = threads.turns(tx, node.thread_id)

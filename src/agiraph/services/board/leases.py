@@ -1,4 +1,4 @@
-"""Lease: opening a thread for a node and opening it again, paying for lost calls, ending a run."""
+"""Leases: open and reopen a node's thread, charge lost model calls, and end a run."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ CUT_OFF = (
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
-    """A fresh thread; under that of the work it was made for, if there is one."""
+    """Create a thread for a node, as a child of its parent node's thread if there is one."""
     above = None if node.parent_id is None else threads.of_node(tx, node.parent_id)
     thread = Thread(
         id=ThreadId(new_id("t")) if above is None else threads.next_child(tx, above.id),
@@ -38,24 +38,33 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
 
 
 def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) -> None:
-    """Go on in a thread that was closed, with these words; no call is left open before them."""
+    """Reopen a closed thread with this text. Calls without an answer get one first: vendors refuse
+    a message that follows an open call."""
     current = THREADS.get(tx, thread_id, lock=True).node_id
     if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
-        raise Refused(f"{current} already goes on in that thread; wait for it.")
+        raise Refused(
+            f"{current} is already being worked on in that thread; wait until it has ended."
+        )
+    # Nobody holds a lease of a closed thread; the row lock keeps two reopenings apart.
     page = threads.page(tx, thread_id)
-    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
+    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
-    tainted = taint.extra(taint.of_task(tx, node))
-    threads.append(tx, page, node_id=node.id, role="user", ref=ref, text=text, extra=tainted)
+    tainted_by = taint.of_task(tx, node)
+    threads.append(
+        tx, page, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
+    )
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 
-def charge_lost(tx: Tx, lease: Lease) -> None:
-    """If the thread ends with the intent to ask the model, the call may have been made: pay it."""
-    if (intent := _held(tx, lease)) is None:
+def charge_lost_call(tx: Tx, lease: Lease) -> None:
+    """Charge a model call that has an intent but no reply: it may have reached the vendor.
+
+    Writes a closing intent, so that the same call is charged once.
+    """
+    if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return
-    held = Usage(input_tokens=intent.extra["tokens"], usd=intent.extra["usd"])
+    held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
     page = threads.check_lease(tx, lease)
     threads.append(
@@ -64,22 +73,22 @@ def charge_lost(tx: Tx, lease: Lease) -> None:
     tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
 
 
-def free_held(tx: Tx, lease: Lease) -> None:
-    """Give back what was held for a call that certainly cost nothing: nothing is booked for it."""
-    if _held(tx, lease) is None:
+def release_reservation(tx: Tx, lease: Lease) -> None:
+    """Release what was reserved for a call that certainly cost nothing."""
+    if _open_reservation(tx, lease) is None:
         return
     page = threads.check_lease(tx, lease)
     said = "The call was refused before the model did anything; it cost nothing."
     threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
 
 
-def _held(tx: Tx, lease: Lease) -> Turn | None:
-    """Return the intent to ask the model, if the thread ends with it."""
+def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
+    """Return the intent to ask the model if it is the thread's last turn."""
     intent = threads.last(tx, lease.thread_id)
     is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
     return intent if is_held else None
 
 
 def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:
-    """The run is over: what is still under way of it, or does not know yet, is refused."""
+    """End a run by raising the thread's epoch: a write that it still has under way is refused."""
     THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1, **changes)

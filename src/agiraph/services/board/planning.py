@@ -1,10 +1,11 @@
-"""Board: making nodes within the team's limits, and handing them out."""
+"""Planning: create nodes within the team's limits and assign them to agents."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, TriggerId, new_id
+from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services.board import taint
@@ -15,75 +16,72 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 
+class NodeDetails(TypedDict, total=False):
+    """Fields of `WorkNode` that a new node takes over as they are."""
+
+    title: str
+    creator_id: str
+    assignee_id: AgentId | None
+    parent_id: NodeId | None
+    payer_id: NodeId | None
+    stage_id: StageId | None
+    acceptance: tuple[str, ...]
+    needs_tools: tuple[str, ...]
+    if_unmet: IfUnmet
+    hops: int
+    lane: Lane
+    trigger_id: TriggerId | None
+    asked_of: AgentId | None
+
+
 def create(
     tx: Tx,
     *,
     team_id: TeamId,
     task: str,
     source: Source,
-    title: str = "",
-    creator_id: str = HUMAN,
-    assignee_id: AgentId | None = None,
-    parent_id: NodeId | None = None,
-    payer_id: NodeId | None = None,
-    stage_id: StageId | None = None,
     depends_on: Sequence[NodeId] = (),
     refs: Mapping[str, str] | None = None,
-    acceptance: tuple[str, ...] = (),
-    needs_tools: tuple[str, ...] = (),
-    if_unmet: IfUnmet = "fail",
     budget: Budget | None = None,
-    hops: int = 0,
-    lane: Lane = "work",
-    trigger_id: TriggerId | None = None,
-    asked_of: AgentId | None = None,
     tainted_by: str | None = None,
+    **details: Unpack[NodeDetails],
 ) -> WorkNode:
-    """A new node: in its assignee's queue if it can start, else where it waits for that."""
+    """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
+    pending."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
+    parent_id = details.get("parent_id")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None:
         _check_limits(tx, parent)
+    paid_by = filter(None, (parent_id, details.get("payer_id")))
     node = WorkNode(
         id=NodeId(new_id("node")),
         team_id=team_id,
         task=task,
-        title=title,
         source=source,
-        lane=lane,
         created_at=tx.now,
-        creator_id=creator_id,
-        assignee_id=assignee_id,
-        parent_id=parent_id,
-        payer_id=payer_id,
-        stage_id=stage_id,
-        trigger_id=trigger_id,
-        asked_of=asked_of,
-        tainted_by=graver(tainted_by, taint.of_nodes(tx, filter(None, (parent_id, payer_id)))),
+        tainted_by=graver(tainted_by, taint.of_nodes(tx, paid_by)),
         depth=0 if parent is None else parent.depth + 1,
-        hops=hops,
         refs=dict(refs or {}),
-        acceptance=acceptance,
-        needs_tools=needs_tools,
-        if_unmet=if_unmet,
         budget=budget or Budget(),
+        **details,
     )
     NODES.insert(tx, node)
     tx.emit(
         team_id,
         "node.created",
         node_id=node.id,
-        title=title,
-        parent_id=parent_id,
-        creator_id=creator_id,
-        lane=lane,
+        title=node.title,
+        parent_id=node.parent_id,
+        creator_id=node.creator_id,
+        lane=node.lane,
         needs=list(depends_on),
     )
-    depend(tx, node, depends_on)
-    if assignee_id is None or not is_ready(tx, node):
+    add_dependencies(tx, node, depends_on)
+    if node.assignee_id is None or not is_ready(tx, node):
         return node
-    return assign(tx, node, assignee_id)
+    return assign(tx, node, node.assignee_id)
 
 
 def _check_limits(tx: Tx, parent: WorkNode) -> None:
@@ -105,10 +103,12 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
         )
 
 
-def depend(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
-    """Let a node start only when others have ended; a circle of such needs is refused."""
+def add_dependencies(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
+    """Make a node depend on others; refuse a cycle, and a dependency that has failed."""
     for needed_id in dict.fromkeys(needed):
-        found = NODES.find(tx, needed_id, lock=True)  # it must not end unnoticed meanwhile
+        found = NODES.find(
+            tx, needed_id, lock=True
+        )  # it must not end before the dependency is stored
         if found is None or found.team_id != node.team_id:
             raise NotFound("node", needed_id, known="check_board lists them with their ids.")
         if dependencies.leads_to(tx, needed_id, node.id):
@@ -122,12 +122,12 @@ def depend(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
 
 
 def is_unmet(needed: WorkNode) -> bool:
-    """Whether a node that others need has ended without success."""
+    """Whether a dependency has ended without success."""
     return needed.status.is_final and needed.status is not NodeStatus.COMPLETED
 
 
 def is_ready(tx: Tx, node: WorkNode) -> bool:
-    """Whether nothing keeps a node from starting."""
+    """Whether all dependencies of a node let it start."""
     return all(
         n.status is NodeStatus.COMPLETED or (n.status.is_final and node.if_unmet == "go_on")
         for n in dependencies.needs(tx, node.id)
@@ -135,18 +135,18 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 
 
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
-    """Put a node into an agent's queue."""
+    """Put a node into an agent's queue. Locks the agent's row."""
     agent = teams.lock(tx, agent_id)
     if node.lane == "work":
-        agent = roster.return_to_work(tx, agent)
+        agent = roster.reinstate(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=agent_id, agent=agent.name)
     tx.wake(agent_id, node.lane)
     return node
 
 
-def choose(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
-    """Somebody decides who is to do a node that nobody has begun."""
+def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
+    """Give a node that has not started to this agent; it stays pending while it needs others."""
     if node.status not in (NodeStatus.PENDING, NodeStatus.ASSIGNED):
         who = "" if node.assignee_id is None else f" with {name_of(tx, node.assignee_id)}"
         raise Refused(f"{node.id} is {node.status}{who}; only work nobody has begun can be given.")
@@ -159,27 +159,30 @@ def choose(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
     return assign(tx, node, agent.id)
 
 
-def distribute(tx: Tx, team_id: TeamId) -> None:
-    """Give what nobody was chosen for to whoever has nothing to do, or to somebody new."""
+def assign_unowned(tx: Tx, team_id: TeamId) -> None:
+    """Assign every ready node without an assignee to an idle agent, or hire one for it."""
     if TEAMS.get(tx, team_id).status != "active":
         return
     for node in nodes.unowned(tx, team_id):
         if is_ready(tx, node):
-            hand_out(tx, node)
+            assign_ready(tx, node)
 
 
-def hand_out(tx: Tx, node: WorkNode) -> WorkNode:
-    """Give a ready node to whoever it is meant for, else to somebody idle, else to a newcomer."""
-    idle = (a.id for a in teams.members(tx, node.team_id) if _may_take(tx, a, node))
+def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:
+    """Assign a ready node to its chosen agent, else to an idle one, else to a new one.
+
+    If the team may hire nobody, the node stays pending with the refusal as its reason.
+    """
+    idle = (a.id for a in teams.members(tx, node.team_id) if _can_take(tx, a, node))
     try:
-        chosen = node.assignee_id or next(idle, None) or _newcomer(tx, node).id
+        chosen = node.assignee_id or next(idle, None) or _hire_worker(tx, node).id
         return assign(tx, node, chosen)
     except Refused as refusal:
         NODES.update(tx, node.id, waiting_reason=f"nobody is free: {refusal}")
         return NODES.get(tx, node.id)
 
 
-def _may_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
+def _can_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
     if agent.role == "coordinator" or agent.kind != "llm" or agent.id == node.creator_id:
         return False
     if agent.tools and not set(node.needs_tools) <= set(agent.tools):
@@ -187,14 +190,14 @@ def _may_take(tx: Tx, agent: Agent, node: WorkNode) -> bool:
     return not nodes.has_open(tx, agent.id)
 
 
-def _newcomer(tx: Tx, node: WorkNode) -> Agent:
+def _hire_worker(tx: Tx, node: WorkNode) -> Agent:
     creator = AGENTS.find(tx, node.creator_id)
-    model = (creator or teams.members(tx, node.team_id)[0]).model
+    model = (creator or teams.coordinator(tx, node.team_id)).model
     name = roster.free_name(tx, node.team_id, "worker")
     return roster.hire(tx, node.team_id, name=name, role="worker", model=model)
 
 
 def name_of(tx: Tx, address: str) -> str:
-    """What an address is called."""
+    """Return an agent's name for its id; any other address, such as `human`, as it is."""
     agent = AGENTS.find(tx, address)
     return address if agent is None else agent.name

@@ -1,4 +1,4 @@
-"""Stage clocks: how long a stage has left. A clock stands still while a person is asked."""
+"""Stage clocks: how long a stage has left. Its clock is paused while a node waits for a person."""
 
 from datetime import timedelta
 
@@ -9,27 +9,35 @@ from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
 TIMER = "stage:"
+"""Prefix of the ids of stage timers; `lifecycle/timers.py` tells timers apart by it."""
 
 
 def timer(stage: Stage) -> str:
+    """Return the id of the stage's timer."""
     return f"{TIMER}{stage.id}"
 
 
 def seconds_left(tx: Tx, stage: Stage) -> float:
+    """Return the seconds until the stage times out, without its finished pauses."""
     passed = (tx.now - stage.created_at).total_seconds() - stage.paused_seconds
     return stage.contract.timeout_seconds - passed
 
 
-def hold_above(tx: Tx, node_id: NodeId) -> None:
-    """Stop the clocks of the stages above a node while a person is asked in them, else start them.
+def pause_or_resume_above(tx: Tx, node_id: NodeId) -> None:
+    """Pause or resume the clocks of all stages above a node, by what their nodes wait for now.
 
-    Locks the rows of these stages.
+    Call it after a node's waits changed, in the same transaction. Locks the rows of these stages.
     """
     for stage in stages.above(tx, node_id):
-        hold(tx, stage)
+        pause_or_resume(tx, stage)
 
 
-def hold(tx: Tx, stage: Stage) -> None:
+def pause_or_resume(tx: Tx, stage: Stage) -> None:
+    """Pause a stage's clock while a node in it waits for a person; resume it afterwards.
+
+    A pause leaves the timer's row: if it fires, `stages.check_deadline` ignores it. Resuming sets
+    the timer anew, by the time that is left.
+    """
     asked = stages.waits_for_person(tx, stage.id)
     if asked and stage.paused_since is None:
         STAGES.update(tx, stage.id, paused_since=tx.now)

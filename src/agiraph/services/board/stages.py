@@ -1,4 +1,4 @@
-"""Stages: nodes that are waited for together, until their contract is met, broken or too late."""
+"""Stages: wait for several nodes together until their contract is met, broken or timed out."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,21 +8,22 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import notices, planning, stage_clocks, waiting
+from agiraph.services.board import planning, stage_clocks, texts, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
 from agiraph.store.tx import Tx
 
 SUMMARY = 60_000
-"""Characters that all results of a stage together put into its coordinator's thread."""
+"""Characters that all results of a stage together may put into its coordinator's thread."""
 
 
 def start(
     tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
 ) -> Stage:
-    """Open a stage with these nodes, or add them to the one of this name that is running."""
+    """Open a stage with these nodes, or add them to the open stage of this name."""
     stage = running(tx, lease.node_id, name)
     if stage is None:
         if not node_ids:
@@ -43,13 +44,14 @@ def start(
     added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
         _reopen(tx, stage)
-    stage_clocks.hold(tx, STAGES.get(tx, stage.id))  # somebody in it may have asked a person before
-    judge(tx, stage.id)
+    # A node may have asked a person before it joined the stage.
+    stage_clocks.pause_or_resume(tx, STAGES.get(tx, stage.id))
+    check_contract(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
 
 def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
-    """Let a node belong to a stage; False if it did before."""
+    """Add a node to a stage; False if it belongs to the stage already."""
     if node.stage_id == stage.id:
         return False
     if node.id == lease.node_id:
@@ -63,12 +65,12 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
     NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
     node = NODES.get(tx, node.id)
     if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
-        planning.hand_out(tx, node)
+        planning.assign_ready(tx, node)
     return True
 
 
 def _reopen(tx: Tx, stage: Stage) -> None:
-    """Its last node may end just as more are added: it goes on, with all of its time."""
+    """Set a stage to running again, with its whole time: its last node ended before more joined."""
     passed = (tx.now - stage.created_at).total_seconds()
     goes_on = {"status": "running", "ended_at": None, "paused_since": None}
     STAGES.update(tx, stage.id, **goes_on, paused_seconds=passed)
@@ -77,14 +79,15 @@ def _reopen(tx: Tx, stage: Stage) -> None:
 
 
 def running(tx: Tx, node_id: NodeId, name: str | None = None) -> Stage | None:
-    """The stage this node has open: of that name, or the newest."""
+    """Return the open stage of this node with that name, or the newest one."""
     found = [s for s in stages.of_node(tx, node_id) if s.status != "reconvened"]
     named = [s for s in found if name is None or s.name == name]
     return named[-1] if named else None
 
 
-def judge(tx: Tx, stage_id: StageId) -> None:
-    """Whether a stage is over, now that one of its nodes has ended."""
+def check_contract(tx: Tx, stage_id: StageId) -> None:
+    """End a stage if its contract is met or can no longer be met. Locks the stage's row."""
+    # Two nodes may end at the same time. Without the lock each would count the other as open.
     stage = STAGES.get(tx, stage_id, lock=True)
     if stage.status != "running":
         return
@@ -97,11 +100,11 @@ def judge(tx: Tx, stage_id: StageId) -> None:
         _end(tx, stage, "broken")
 
 
-def ring(tx: Tx, stage_id: StageId) -> None:
-    """The stage's time may be over; the time a person was asked does not count."""
+def check_deadline(tx: Tx, stage_id: StageId) -> None:
+    """End a stage whose time is over; set its timer anew if it was paused for some of that time."""
     stage = STAGES.find(tx, stage_id, lock=True)
     if stage is None or stage.status != "running" or stage.paused_since is not None:
-        return  # a clock that stands still is wound up again when it goes on
+        return  # resuming a paused clock sets the timer again
     left = stage_clocks.seconds_left(tx, stage)
     if left > 0:
         waits.set_timer(tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=left))
@@ -110,7 +113,7 @@ def ring(tx: Tx, stage_id: StageId) -> None:
 
 
 def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
-    """The coordinator has looked at a stage and goes on from there."""
+    """Close the open stage of a node with the coordinator's assessment."""
     stage = running(tx, lease.node_id)
     if stage is None:
         raise Refused("No stage of yours is open; start_stage begins one.")
@@ -126,10 +129,10 @@ def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
 def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
     tx.emit(stage.team_id, "stage.ended", stage_id=stage.id, name=stage.name, status=status)
-    waiting.settle(tx, f"stage:{stage.id}", summary(tx, STAGES.get(tx, stage.id)))
+    waiting.settle(tx, WaitingOn("stage", stage.id), summary(tx, STAGES.get(tx, stage.id)))
 
 
-_SAYING = {
+_STATUS_TEXT = {
     "running": "is running",
     "met": "is over: its contract is met",
     "broken": "is over: its contract cannot be met any more",
@@ -139,21 +142,21 @@ _SAYING = {
 
 
 def summary(tx: Tx, stage: Stage) -> str:
-    """How a stage stands, node by node, for its coordinator."""
-    parts = [f"Stage {stage.name!r} {_SAYING[stage.status]} (wanted: {stage.contract.wants})."]
+    """Return a text for the coordinator: the stage's status, and each node's result."""
+    parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
     members = stages.nodes(tx, stage.id)
     longest = max(SUMMARY // max(len(members), 1), 200)
     for node in members:
         worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
-        who = f"[Task] {notices.title_of(node)} ({node.id}, {worker}): {node.status}"
+        who = f"[Task] {texts.title_of(node)} ({node.id}, {worker}): {node.status}"
         if not node.status.is_final:
-            why = notices.cut(node.waiting_reason or "", notices.REASON)
+            why = texts.truncate(node.waiting_reason or "", texts.REASON)
             parts.append(who + (f": {why}" if why else ""))
         elif messages.was_told(tx, node.id):
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"
-            parts.append(notices.completion(node, worker=worker, text=text, longest=longest))
+            parts.append(texts.completion(node, worker=worker, text=text, longest=longest))
     if stage.status != "reconvened":
         parts.append("Look at the results, then call reconvene with your assessment.")
     return "\n\n".join(parts)

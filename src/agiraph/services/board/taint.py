@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from functools import reduce
 
 from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, StageId
-from agiraph.domain.taint import MARK, graver
+from agiraph.domain.taint import graver
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.store import dependencies, messages, stages, threads
 from agiraph.store.tx import Tx
@@ -30,14 +31,13 @@ def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> str | None:
     return threads.tainter_of_node(tx, node_id)
 
 
-def of_wait(tx: Tx, waiting_on: str) -> str | None:
+def of_wait(tx: Tx, waiting_on: WaitingOn) -> str | None:
     """What the answer to a wait is tainted by; a person's and a clock's are not."""
-    kind, _, identity = waiting_on.partition(":")
-    match kind:
+    match waiting_on.kind:
         case "node":
-            return of_nodes(tx, [identity])
+            return of_nodes(tx, [waiting_on.id])
         case "stage":
-            return of_nodes(tx, [node.id for node in stages.nodes(tx, StageId(identity))])
+            return of_nodes(tx, [node.id for node in stages.nodes(tx, StageId(waiting_on.id))])
         case _:
             return None
 
@@ -50,8 +50,3 @@ def of_board(tx: Tx, shown: Iterable[WorkNode]) -> str | None:
         if node.waiting_reason:
             found = graver(found, threads.tainter_of_node(tx, node.id))
     return found
-
-
-def extra(tainted_by: str | None, **more: object) -> dict[str, object]:
-    """What a turn says of itself, if it is tainted."""
-    return more if tainted_by is None else {**more, MARK: tainted_by}

@@ -1,9 +1,10 @@
-"""Unfinished: what a node has given away or asked for and not got back, and waiting for that."""
+"""Unfinished: what a node delegated or asked and has no result of yet, and waiting for it."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.ids import HUMAN
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import notices, planning
+from agiraph.services.board import planning, texts
 from agiraph.store import dependencies, messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -17,65 +18,67 @@ WAITING = (
 )
 
 
-def wait(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
-    """Open waits for all that is unfinished, for a node that replied in words.
+def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
+    """Open waits for all that is unfinished, for a node whose model replied in plain text.
 
-    Return the notice that tells its thread so; nothing if there is nothing to wait for. `reply` is
-    the place of those words in the thread. The runner parks the node next; if it dies before that,
-    its successor finds the waits and parks the node.
+    Return the turn that tells the agent so; nothing if there is nothing to wait for. `reply` is the
+    number of that reply in the thread. The runner parks the node next; if it dies before that, the
+    next claim finds the waits and parks the node.
     """
     page = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
-    found = _children(tx, lease) | _questions(tx, lease)
+    found = _open_children(tx, lease) | _open_questions(tx, lease)
     if not found:
         return []
     for waiting_on, what in found.items():
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
-    text = WAITING.format(what=notices.listed(list(found.values())))
+    text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(
         tx, page, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
 
 
-def _children(tx: Tx, lease: Lease) -> dict[str, str]:
-    """What to wait for of the work that was given away, with what each is called.
+def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
+    """Return the waits for delegated nodes that have not ended, each with its name for people.
 
-    A child in a stage that still runs is waited for with that stage, which also has a time limit.
+    A child in a running stage is waited for through the stage, which has a time limit.
     """
-    found: dict[str, str] = {}
+    found: dict[WaitingOn, str] = {}
     for child in nodes.children(tx, lease.node_id):
         if child.status.is_final:
             continue
-        child = NODES.get(tx, child.id, lock=True)  # it must not end before the wait is written
+        child = NODES.get(
+            tx, child.id, lock=True
+        )  # it must not end between this check and the commit of the wait
         if child.status.is_final or not _will_end(tx, lease, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
         if stage is not None and stage.status == "running" and stage.node_id == lease.node_id:
-            found[f"stage:{stage.id}"] = f"stage {stage.name!r}"
+            found[WaitingOn("stage", stage.id)] = f"stage {stage.name!r}"
         else:
-            found[f"node:{child.id}"] = f"{notices.title_of(child)} ({child.id})"
+            found[WaitingOn("node", child.id)] = f"{texts.title_of(child)} ({child.id})"
     return found
 
 
 def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
-    """Whether a child can end without another step of the node that would wait for it."""
+    """Whether a child can end without another step of the node that is going to wait for it."""
     if dependencies.leads_to(tx, child.id, lease.node_id):
         return False
     if child.status is not NodeStatus.PENDING:
         return True
     if child.assignee_id is None and planning.is_ready(tx, child):
-        child = planning.hand_out(tx, child)
-    # Else it waits for its creator's decision, or for somebody who could do it.
+        child = planning.assign_ready(tx, child)
+    # A pending child without open dependencies needs its creator's decision or a free worker.
     return child.status is not NodeStatus.PENDING or any(
         not needed.status.is_final for needed in dependencies.needs(tx, child.id)
     )
 
 
-def _questions(tx: Tx, lease: Lease) -> dict[str, str]:
+def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     return {
-        f"answer:{asked.id}": f"your question {notices.cut(asked.text, notices.TITLE)!r}"
+        WaitingOn("answer", asked.id): f"your question {texts.truncate(asked.text, texts.TITLE)!r}"
         for asked in messages.of_node(tx, lease.node_id)
         if (asked.kind, asked.recipient, asked.sender) == ("question", HUMAN, lease.agent_id)
         and asked.answered_at is None

@@ -1,4 +1,8 @@
-"""Waiting: what is parked goes on when that comes about, or when somebody speaks."""
+"""Waiting: end the waits of parked nodes, because they are met or because a message arrived.
+
+Removing a wait, writing the answer into the thread and putting the node back into its queue commit
+together. A parked node has no runner, so its thread is written without a lease, under its row lock.
+"""
 
 from collections.abc import Sequence
 
@@ -7,6 +11,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import approvals, stage_clocks, taint
 from agiraph.store import dependencies, messages, nodes, threads, waits
@@ -15,11 +20,11 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
-_FOR_PERSON = ("answer:", "approval:")
 _NO_CALL = ("", IN_WORDS)
-"""Call ids of waits that no call opened: the whole node parked, or it replied in words."""
+"""Call ids of waits that belong to no tool call: the whole node parked, or its model replied in
+plain text."""
 _QUOTED = 2000
-"""Characters of a person's message that the answer to an interrupted call repeats."""
+"""Characters of a person's message that are quoted in the answer to an interrupted call."""
 _INTERRUPTED = (
     "Interrupted, because there is a message for you; it follows. What you waited for ({reason}) "
     "is still under way: wait again, or do something else first."
@@ -37,25 +42,25 @@ _NOT_APPROVED = (
 )
 
 
-def settle(tx: Tx, waiting_on: str, text: str | None, *, failed: bool = False) -> int:
-    """Bring what waited for this back into its queue, with the answer in its thread.
+def settle(tx: Tx, waiting_on: WaitingOn, text: str | None, *, failed: bool = False) -> int:
+    """Answer every wait for this and put the nodes back into their queues; return how many waited.
 
-    Without a text the call stays open and is made when the node runs again.
+    Without a text the call gets no answer: it is made when the node runs again.
     """
     settled = waits.take(tx, waiting_on)
     tainted_by = taint.of_wait(tx, waiting_on) if settled else None
     for wait in settled:
-        _answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
-        _go_on(tx, wait)
+        _append_answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
+        _requeue(tx, wait)
     return len(settled)
 
 
-def run_out(tx: Tx, timer: str) -> int:
-    """A time has come. A call that had only so long is answered with what was agreed for then."""
-    settled = waits.take(tx, f"time:{timer}")
+def time_out(tx: Tx, timer: str) -> int:
+    """End the waits for this timer. A call with a time limit gets its late answer."""
+    settled = waits.take(tx, WaitingOn("time", timer))
     for wait in settled:
-        _answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
-        _go_on(tx, wait)
+        _append_answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
+        _requeue(tx, wait)
     return len(settled)
 
 
@@ -69,43 +74,43 @@ def interrupt(
 ) -> bool:
     """End the agent's waits because of these messages, so that it hears them now.
 
-    Anyone's words end waits for teammates. Only a person's words end waits for a person, whose
-    question or request for approval stays open; `remark` goes with the words. `asking_only` leaves
-    nodes waiting that wait for no person.
-    Return whether a node goes on that has the words in no answer and must hear them as mail.
+    A message from anyone ends waits for teammates. Only a person's message ends a wait for a
+    person; the question or request stays open, and the call's answer quotes message and `remark`.
+    `asking_only` leaves nodes alone that wait for no person.
+    Return whether a resumed node has the message in no answer and must hear it as mail.
     """
     from_person = [message for message in said if message.sender == HUMAN]
     unquoted = False
     for node in nodes.waiting(tx, agent_id):
-        # A call with a time limit has two waits; what it really waits for comes first.
+        # A call with a time limit has two waits; sort the timer behind the real one.
         open_waits = sorted(waits.of_node(tx, node.id), key=_is_time)
         asks = any(_is_for_person(wait) for wait in open_waits)
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
-            continue  # its model cannot be reached: it tries again by itself
+            continue  # it sleeps until it tries its model again
         if any(wait.call_id == IN_WORDS for wait in open_waits):
             if not asking_only or (asks and from_person):
                 unquoted |= _end_waits(tx, open_waits, "")
             continue
         if asks and _is_program(tx, agent_id) and open_waits[0].call_id:
-            continue  # it is not running, so it cannot hear: its inbox file holds the words later
+            continue  # a program does not run now; its inbox file will hold the message
         if asks:
             new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
             if new:
-                unquoted |= _end_waits(tx, open_waits, _quoted(new) + remark)
-                stage_clocks.hold_above(tx, node.id)
+                unquoted |= _end_waits(tx, open_waits, _quote(new) + remark)
+                stage_clocks.pause_or_resume_above(tx, node.id)
         elif not asking_only:
             unquoted |= _end_waits(tx, open_waits, "")
     return unquoted
 
 
 def asks_person(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether work of this agent is parked on a question or an approval."""
+    """Whether a node of this agent waits for a person."""
     parked = nodes.waiting(tx, agent_id)
     return any(_is_for_person(wait) for node in parked for wait in waits.of_node(tx, node.id))
 
 
 def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
-    """Answer every parked call of a node and let it go on; whether a wait had no call to answer."""
+    """Answer every waiting call of a node and requeue it; return whether a wait had no call."""
     answered: set[str] = set()
     for wait in open_waits:
         if wait.call_id in answered:
@@ -113,18 +118,18 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
         answered.add(wait.call_id)
         if wait.call_id in _NO_CALL:
             waits.drop_call(tx, wait)
-        elif wait.waiting_on.startswith("approval:"):
-            approvals.unbind(tx, MessageId(wait.waiting_on.removeprefix("approval:")))
-            _answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
+        elif wait.waiting_on.kind == "approval":
+            approvals.unbind(tx, MessageId(wait.waiting_on.id))
+            _append_answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
         elif _is_for_person(wait):
-            _answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
+            _append_answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
         else:
-            _answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
-    _go_on(tx, open_waits[0])
+            _append_answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
+    _requeue(tx, open_waits[0])
     return not answered.isdisjoint(_NO_CALL)
 
 
-def _quoted(words: Sequence[Message]) -> str:
+def _quote(words: Sequence[Message]) -> str:
     said = "\n".join(message.text for message in words)
     return said if len(said) <= _QUOTED else said[:_QUOTED] + "…"
 
@@ -134,15 +139,18 @@ def _is_program(tx: Tx, agent_id: AgentId) -> bool:
 
 
 def _is_for_person(wait: Wait) -> bool:
-    return wait.waiting_on.startswith(_FOR_PERSON)
+    return wait.waiting_on.is_for_person
 
 
 def _is_time(wait: Wait) -> bool:
-    return wait.waiting_on.startswith("time:")
+    return wait.waiting_on.kind == "time"
 
 
 def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
-    """No two may wait for each other, be it by way of others; nor decide on it at a time."""
+    """Refuse a wait that would close a cycle.
+
+    Locks the team's row: without it two transactions could each add half of a cycle.
+    """
     TEAMS.get(tx, target.team_id, lock=True)
     if dependencies.leads_to(tx, target.id, waiter):
         raise Refused(
@@ -151,7 +159,7 @@ def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
         )
 
 
-def _answer(
+def _append_answer(
     tx: Tx, wait: Wait, text: str | None, *, failed: bool, tainted_by: str | None = None
 ) -> None:
     if wait.call_id:
@@ -161,27 +169,30 @@ def _answer(
         return
     calls = threads.open_calls(tx, wait.thread_id)
     if not wait.call_id and (calls or page.head == 0):
-        # Nothing may stand between a call and its answer, nor before what the agent is to do: it
-        # is heard at the yield point instead.
-        return messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
+        # Vendors refuse a message between a call and its answer, and nothing may precede the
+        # assignment. The agent hears the answer as mail at its next yield point instead.
+        return messages.unhear_answer(tx, wait.waiting_on.id)
     for call in calls:
         if call.id == wait.call_id:
-            _tell(tx, wait, call, text, failed=failed)
+            _emit_result(tx, wait, call, text, failed=failed)
     is_call = wait.call_id not in _NO_CALL
-    if wait.call_id == IN_WORDS and wait.waiting_on.startswith("answer:"):
-        text = f"[Message from human] (answering {wait.reason}) {text}"  # no call says what to
+    if wait.call_id == IN_WORDS and wait.waiting_on.kind == "answer":
+        text = (
+            f"[Message from human] (answering {wait.reason}) {text}"  # no call shows which question
+        )
     threads.append(
         tx,
         page,
         node_id=wait.node_id,
         role="tool" if is_call else "user",
-        ref=wait.call_id if is_call else wait.waiting_on,
+        ref=wait.call_id if is_call else str(wait.waiting_on),
         text=text,
-        extra=taint.extra(tainted_by, **({"failed": True} if failed else {})),
+        failed=failed,
+        tainted_by=tainted_by,
     )
 
 
-def _tell(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
+def _emit_result(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
     tx.emit(
         NODES.get(tx, wait.node_id).team_id,
         "tool.result",
@@ -193,11 +204,11 @@ def _tell(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> Non
     )
 
 
-def _go_on(tx: Tx, wait: Wait) -> None:
+def _requeue(tx: Tx, wait: Wait) -> None:
     node = NODES.get(tx, wait.node_id, lock=True)
     if node.status is not NodeStatus.WAITING or waits.of_node(tx, node.id):
         return
-    # Of all waits only those for a time are time the work takes.
+    # A sleep counts towards the node's time limit; waiting for people or teammates does not.
     is_work = _is_time(wait) and not wait.call_id
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused

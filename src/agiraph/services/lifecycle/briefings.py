@@ -1,4 +1,4 @@
-"""Briefings: what a coordinator tells the person unasked, and how much it must be worth."""
+"""Briefings: news that a coordinator sends the person unasked, if it is worth enough."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from agiraph.domain.ids import HUMAN, MessageId, NodeId
 from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.services.board import notices
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.store import messages, threads
@@ -22,18 +22,18 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 SAME = 0.8
-"""How alike two briefings are, from 0 to 1, before the second one says nothing new."""
+"""Similarity (0 to 1) from which a briefing counts as a repetition of an earlier one."""
 COMPARED = 20
-"""Earlier briefings that a new one is compared with."""
+"""How many earlier briefings a new one is compared with."""
 STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
-"""How far one thumb moves a team's threshold, and how far all of them may."""
+"""How far one rating moves a team's threshold, and the bounds of the threshold."""
 TITLE, TEXT = 200, 20_000
 _SHINGLE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the agent thinks its news is worth, and how it would tell it."""
+    """The agent's own score of its news (0 to 1), and the briefing it would send."""
 
     score: float
     title: str = ""
@@ -41,14 +41,14 @@ class Verdict:
 
 
 class News(NamedTuple):
-    """Work that nobody was told of yet, and what they were told before."""
+    """A node whose result the person has not been sent, and the briefings sent before."""
 
     work: NodeId
     told: list[Message]
 
 
 def news(tx: Tx, node_id: NodeId) -> News | None:
-    """What a reflection may brief about; nothing, if all of it was asked for and delivered."""
+    """Return what a reflection may brief about; None if all results were already delivered."""
     looked_at = [t.node_id for t in threads.of_reflection(tx, node_id) if t.node_id is not None]
     fresh = [
         work
@@ -61,39 +61,42 @@ def news(tx: Tx, node_id: NodeId) -> News | None:
     return News(fresh[-1], messages.briefings(tx, NODES.get(tx, node_id).team_id, limit=COMPARED))
 
 
-def pass_over(tx: Tx, lease: Lease, *, reason: str) -> None:
+def skip(tx: Tx, lease: Lease, *, reason: str) -> None:
     """End a reflection without a briefing."""
     threads.check_lease(tx, lease)
-    _end(tx, lease, reason=reason)
+    _end_reflection(tx, lease, reason=reason)
 
 
 def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
-    """End a reflection with a briefing, if it is worth it and says something new; else silently."""
+    """End a reflection, with a briefing if it reaches the threshold and says something new.
+
+    The team's row lock makes two reflections wait for each other, so that they do not both send it.
+    """
     threads.check_lease(tx, lease)
     threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
     known = news(tx, lease.node_id)
-    title, text = notices.cut(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
+    title, text = texts.truncate(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
     scored = {"score": verdict.score, "threshold": threshold}
     if known is None:
-        return _end(tx, lease, reason="already delivered", scored=scored)
+        return _end_reflection(tx, lease, reason="already delivered", scored=scored)
     if verdict.score < threshold:
-        return _end(tx, lease, reason="not worth it", scored=scored)
+        return _end_reflection(tx, lease, reason="not worth it", scored=scored)
     if not text:
-        return _end(tx, lease, reason="nothing said", scored=scored)
-    if told := _told_before(title, text, known.told):
-        return _end(tx, lease, reason=f"told before: {told.id}", scored=scored)
+        return _end_reflection(tx, lease, reason="nothing said", scored=scored)
+    if told := _find_similar(title, text, known.told):
+        return _end_reflection(tx, lease, reason=f"told before: {told.id}", scored=scored)
     message = bus.send(
         tx,
         team_id=lease.team_id,
         sender=lease.agent_id,
         recipient=HUMAN,
         kind="briefing",
-        title=title or notices.first_line(text),
+        title=title or texts.first_line(text),
         text=text,
         node_id=known.work,
         refusable=False,
     )
-    return _end(tx, lease, reason="worth it", message=message, scored=scored)
+    return _end_reflection(tx, lease, reason="worth it", message=message, scored=scored)
 
 
 def _shortened(text: str, lease: Lease) -> str:
@@ -103,7 +106,7 @@ def _shortened(text: str, lease: Lease) -> str:
     return f"{text[:TEXT]}\n… ({len(text) - TEXT:,} characters more, in thread {lease.thread_id})"
 
 
-def _end(
+def _end_reflection(
     tx: Tx,
     lease: Lease,
     *,
@@ -122,11 +125,11 @@ def _end(
         **(scored or {}),
     )
     said = f"Briefed: {message.title}" if message is not None else f"Not briefed: {reason}"
-    endings.conclude(tx, lease, Finished(said, StopReason.FINISHED))
+    endings.end_node(tx, lease, Finished(said, StopReason.FINISHED))
     return message
 
 
-def _told_before(title: str, text: str, told: Sequence[Message]) -> Message | None:
+def _find_similar(title: str, text: str, told: Sequence[Message]) -> Message | None:
     said = _shingles(f"{title} {text}")
     for message in told:
         before = _shingles(f"{message.title} {message.text}")
@@ -136,14 +139,14 @@ def _told_before(title: str, text: str, told: Sequence[Message]) -> Message | No
 
 
 def _shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """Every few words in a row of a text."""
+    """Return the set of all runs of three words in a text, to compare texts by."""
     words = re.findall(r"\w+", text.lower())
     last = max(len(words) - _SHINGLE, 0)
     return frozenset(tuple(words[i : i + _SHINGLE]) for i in range(last + 1))
 
 
 def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
-    """A thumb on a briefing. Up lets more of its kind through, down fewer; the last one counts."""
+    """Rate a briefing: up lowers the team's threshold, down raises it; the last rating counts."""
     message = MESSAGES.get(tx, message_id, lock=True)
     if message.kind != "briefing" or message.recipient != HUMAN:
         raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
@@ -151,7 +154,7 @@ def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     rating: Rating = "up" if up else "down"
     if message.rating == rating:
         return team
-    step = STEP if message.rating is None else 2 * STEP  # the first word is taken back
+    step = STEP if message.rating is None else 2 * STEP  # also takes back the earlier rating
     moved = team.briefing_threshold + (-step if up else step)
     threshold = round(min(max(moved, LOWEST), HIGHEST), 2)
     MESSAGES.update(tx, message_id, rating=rating, seen_at=message.seen_at or tx.now)

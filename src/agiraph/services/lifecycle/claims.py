@@ -1,36 +1,35 @@
-"""Work: how a node is claimed, given back and parked. One transaction each."""
+"""Claims: a runner takes a node from a queue, gives it back, or parks it. One transaction each."""
 
 from datetime import timedelta
-from typing import Any
 
-from agiraph.domain.chat import Lease
-from agiraph.domain.ids import StageId, TeamId, TriggerId, new_id
+from agiraph.domain.agents import Agent
+from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
-from agiraph.services.board import budgets, leases, notices, planning, stage_clocks, stages, waiting
+from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
-from agiraph.services.triggers import due, firing
 from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
 MAX_CRASHES = 3
-"""A step that took the runtime down this often is not tried again without a person's word."""
+"""After so many crashes at one step, the node waits for a person's decision before it runs on."""
 
 
 def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Lease | None:
-    """Take up what a dead runner left of this queue, else what is next in it.
+    """Claim the node of this queue that a dead runner left running, else the next one; lease it.
 
-    `only` leaves the work of other teams where it is.
+    Return None if there is nothing to run, if another live owner runs the queue, or if the node
+    was parked because it crashed too often. `only` limits the claim to one team.
     """
+    # The agent's row lock makes claims of one queue wait for each other: one node runs at a time.
     agent = teams.lock(tx, queue.agent_id)
-    if only is not None and agent.team_id != only:
-        return None
-    status = teams.TEAMS.get(tx, agent.team_id).status
-    if status == "archived" or (status == "paused" and queue.lane != "reply"):
+    if (only is not None and agent.team_id != only) or not _may_run(tx, agent, queue):
         return None
     left = nodes.running(tx, queue)
     if left is not None and left.owner not in (None, owner):
@@ -44,7 +43,28 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
     spoken = threads.last_spoken(tx, thread.id)
     head = spoken.seq if spoken else 0
+    # If nothing but intents was written since the last claim, that run crashed at the same step.
     crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0
+    lease = _take_lease(tx, agent, node, thread, head=head)
+    _start(tx, agent, node, owner=owner, crashes=crashes, was_running=left is not None)
+    # The dead runner's last model call may have reached the vendor. Its cost is booked here, before
+    # the new runner checks the budget.
+    leases.charge_lost_call(tx, lease)
+    if crashes >= MAX_CRASHES:
+        ask_after_crashes(tx, lease, crashes)
+        return None
+    return lease
+
+
+def _may_run(tx: Tx, agent: Agent, queue: Queue) -> bool:
+    """Whether the team's status lets this queue run; a paused team still replies to the person."""
+    status = teams.TEAMS.get(tx, agent.team_id).status
+    return status != "archived" and (status != "paused" or queue.lane == "reply")
+
+
+def _take_lease(tx: Tx, agent: Agent, node: WorkNode, thread: Thread, *, head: int) -> Lease:
+    """Raise the thread's epoch. A runner with the old epoch is fenced: its next append is refused,
+    even if it is alive and only slow."""
     lease = Lease(
         team_id=node.team_id,
         agent_id=agent.id,
@@ -53,33 +73,35 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         epoch=thread.epoch + 1,
     )
     THREADS.update(tx, thread.id, epoch=lease.epoch, claimed_seq=head)
-    taken: dict[str, Any] = {
-        # Coming back from a wait goes on with the same attempt.
-        "attempt": node.attempt + 1 if left is not None else max(node.attempt, 1),
+    return lease
+
+
+def _start(
+    tx: Tx, agent: Agent, node: WorkNode, *, owner: str, crashes: int, was_running: bool
+) -> None:
+    """Set the claimed node to running under this owner."""
+    # A node that comes back from a wait continues its attempt; one that a crash left is a new one.
+    attempt = node.attempt + 1 if was_running else max(node.attempt, 1)
+    changes = {
+        "attempt": attempt,
         "crashes": crashes,
         "owner": owner,
         "started_at": node.started_at or tx.now,
         "claimed_at": tx.now,
         "waiting_reason": None,
     }
-    if left is None:
-        nodes.move(tx, node, NodeStatus.RUNNING, **taken)
+    if was_running:
+        NODES.update(tx, node.id, **changes)
     else:
-        NODES.update(tx, node.id, **taken)
-    tx.emit(
-        node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=taken["attempt"]
-    )
-    leases.charge_lost(tx, lease)
-    if crashes >= MAX_CRASHES:
-        ask_after_crashes(tx, lease, crashes)
-        return None
-    return lease
+        nodes.move(tx, node, NodeStatus.RUNNING, **changes)
+    tx.emit(node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=attempt)
 
 
-def disown(tx: Tx, queue: Queue, *, owner: str) -> bool:
-    """Free what this owner runs, for one with another name; False if it runs nothing.
+def clear_owner(tx: Tx, queue: Queue, *, owner: str) -> bool:
+    """Remove a dead owner from the node it runs, so that another may claim it; False if none.
 
-    Whoever goes by the old name may only have been slow: it can claim nothing any more.
+    The owner may be alive and only slow. It cannot write any more once the node is claimed again:
+    the claim raises the epoch.
     """
     teams.lock(tx, queue.agent_id)
     left = nodes.running(tx, queue)
@@ -91,9 +113,9 @@ def disown(tx: Tx, queue: Queue, *, owner: str) -> bool:
 
 
 def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
-    """Do not walk into the same hole for ever: let a person decide."""
+    """Park the node on a question to the person instead of crashing at the same step for ever."""
     NODES.update(tx, lease.node_id, crashes=0)
-    ask_to_go_on(
+    ask_whether_to_continue(
         tx,
         lease,
         reason=f"crashed {crashes} times at the same step",
@@ -102,19 +124,19 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     )
 
 
-def ask_to_go_on(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
-    """Park the whole node on a question; the answer goes into the thread, and the work goes on."""
+def ask_whether_to_continue(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
+    """Ask the person a question and park the whole node on it; the answer goes into the thread."""
     question = bus.ask(tx, lease, text=text, refusable=False)
-    on = f"answer:{question.id}"
+    on = WaitingOn("answer", question.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))
 
 
 def release(tx: Tx, lease: Lease) -> None:
-    """Give the node back to its queue: the runner stops, the work does not."""
+    """Put the node back into its queue and end the lease: the runner stops, the work does not."""
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
-    worked = node.worked_seconds + _since_claim(tx, node)
+    worked = node.worked_seconds + _seconds_since_claim(tx, node)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
     leases.end_run(tx, lease)
     tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
@@ -122,32 +144,37 @@ def release(tx: Tx, lease: Lease) -> None:
 
 
 def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
-    """Let the node wait; unless what it waits for came about while it was still running."""
+    """Set the node to waiting and end the lease.
+
+    If its waits were settled or it was cancelled while it still ran, it goes back into its queue.
+    """
     threads.check_lease(tx, lease)
-    teams.lock(tx, lease.agent_id)  # whoever speaks now is heard: before the wait, or by ending it
+    # A sender takes the same lock before it writes a message. So the message is either here for
+    # `_unheard_interrupts`, or its sender finds the node waiting and ends the wait.
+    teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     open_waits = waits.of_node(tx, node.id)
     if node.cancel_requested or not open_waits:
         return release(tx, lease)
-    on = outcome.waiting_on or [wait.waiting_on for wait in open_waits]
+    on = [str(each) for each in outcome.waiting_on or [w.waiting_on for w in open_waits]]
     reason = outcome.reason or "waiting for " + ", ".join(on)
-    if not outcome.waiting_on:  # no call said for what
-        reason = notices.listed([wait.reason for wait in open_waits])
-    worked = node.worked_seconds + _since_claim(tx, node)
+    if not outcome.waiting_on:  # the node waits because of a reply without calls
+        reason = texts.join_limited([wait.reason for wait in open_waits])
+    worked = node.worked_seconds + _seconds_since_claim(tx, node)
     nodes.move(
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=list(on), reason=reason)
-    stage_clocks.hold_above(tx, node.id)
-    if said := _said_meanwhile(tx, node):
+    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=on, reason=reason)
+    stage_clocks.pause_or_resume_above(tx, node.id)
+    if said := _unheard_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
-    planning.distribute(tx, node.team_id)  # whoever made work and waits leaves it to others
-    tx.wake(lease.agent_id, node.lane)  # the queue may hold something that need not wait
+    planning.assign_unowned(tx, node.team_id)  # the node may have created work for others
+    tx.wake(lease.agent_id, node.lane)  # the next node of the queue may be able to run
     return None
 
 
-def _said_meanwhile(tx: Tx, node: WorkNode) -> list[Message]:
+def _unheard_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
     """Return the unheard messages that end this node's waits at once.
 
     A node that parks as a whole (its model is refused, it crashed) may do so before it hears its
@@ -161,30 +188,20 @@ def _said_meanwhile(tx: Tx, node: WorkNode) -> list[Message]:
     return [message for message in said if message.created_at > node.claimed_at]
 
 
-def _since_claim(tx: Tx, node: WorkNode) -> float:
+def _seconds_since_claim(tx: Tx, node: WorkNode) -> float:
     return 0.0 if node.claimed_at is None else (tx.now - node.claimed_at).total_seconds()
 
 
 def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
-    """Park the whole node until a time; no longer than it may still work, so that it ends then."""
+    """Park the whole node for some seconds, at most until its time limit is reached.
+
+    Nobody but the timer wakes it, and at its time limit the budget check must end it.
+    """
     left = budgets.seconds_left(tx, NODES.get(tx, lease.node_id))
     if left is not None:
         seconds = min(seconds, max(left, 0.0))
     timer = new_id("timer")
-    on = f"time:{timer}"
+    on = WaitingOn("time", timer)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))
-
-
-def ring(tx: Tx, *timers: str) -> int:
-    """Settle every wait whose time has come, or only these; how many timers rang."""
-    rung = [timer for timer in timers or waits.due(tx) if waits.ring(tx, timer)]
-    for timer in rung:
-        if timer.startswith(stage_clocks.TIMER):
-            stages.ring(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
-        elif timer.startswith(firing.TIMER):
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
-        else:
-            waiting.run_out(tx, timer)
-    return len(rung)

@@ -1,4 +1,4 @@
-"""Conversation: what a person says to an agent is answered at once, and becomes work if need be."""
+"""Conversation: reply to a person at once, and turn the request into work where needed."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import planning, waiting
-from agiraph.services.board.notices import first_line
+from agiraph.services.board.texts import first_line
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
 from agiraph.services.triggers import definitions
@@ -19,12 +19,12 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 TURNS = 6
-"""Steps a reply may take, looking things up included."""
+"""Turns that a reply may take, including those in which it looks something up."""
 
 STARTED = "\n(Other work of yours was started for this when you replied; do not do the same here.)"
 
 Work = Literal["started", "not_needed"]
-"""What was decided in a reply: it began the work itself, or there is none to do."""
+"""What the agent decided in its reply: it started the work, or no work is needed."""
 
 
 def say(
@@ -36,11 +36,15 @@ def say(
     nudge: bool = False,
     attachments: tuple[Attachment, ...] = (),
 ) -> Message:
-    """A person speaks to an agent. A nudge wants no answer: it goes to the work itself."""
+    """Send a person's message to an agent and make sure that a reply node answers it.
+
+    A nudge gets no reply: the agent hears it in its work. The agent's row lock keeps the message
+    from arriving between an agent's last yield point and the end of its node.
+    """
     agent = teams.lock(tx, agent_id)
     team = teams.TEAMS.get(tx, agent.team_id)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; nobody is there to hear this.")
+        raise Refused(f"Team {team.name!r} is archived; nobody there can receive messages.")
     answered = not nudge and agent.kind == "llm"
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
     return bus.send(
@@ -52,13 +56,16 @@ def say(
         kind="nudge" if nudge else "message",
         client_id=client_id,
         sets_to_work=not answered,
-        reply_id=_reply_to(tx, agent).id if answered and is_new else None,
+        reply_id=_pending_reply(tx, agent).id if answered and is_new else None,
         attachments=attachments,
     )
 
 
-def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
-    """The reply that answers what is said now: one for all that comes before it is begun."""
+def _pending_reply(tx: Tx, agent: Agent) -> WorkNode:
+    """Return the pending reply node, creating it if needed.
+
+    Messages that arrive before it starts are answered by the same reply.
+    """
     return nodes.unbegun(tx, Queue(agent.id, "reply")) or planning.create(
         tx,
         team_id=agent.team_id,
@@ -72,13 +79,13 @@ def _reply_to(tx: Tx, agent: Agent) -> WorkNode:
     )
 
 
-def conclude(
+def end_reply(
     tx: Tx, lease: Lease, outcome: Finished | Failed, *, text: str, work: Work | None = None
 ) -> None:
-    """End a reply with these words; unless that was decided in it, what was asked becomes work.
+    """Send the reply and end its node; the request becomes work unless the reply decided on that.
 
-    Somebody who is at work anyway hears it at the next yield point instead, or by the end of
-    a wait.
+    An agent with open work gets no new node: it hears the message at its next yield point, or the
+    message ends its wait. Reply, new work and the reply node's end commit together.
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
@@ -95,7 +102,7 @@ def conclude(
     )
     unheard = [message for message in asked if message.seen_at is None]
     if work == "not_needed":
-        # Work that waits for the person hears even this before it goes on: what seems to need no
+        # Leave the messages unseen for a node that waits for the person: a message that needs no
         # work may be the answer to its question.
         if not waiting.asks_person(tx, agent.id):
             messages.mark_seen(tx, [message.id for message in unheard])
@@ -106,16 +113,16 @@ def conclude(
         start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
     else:
         waiting.interrupt(tx, agent.id, asked, asking_only=not unheard)
-    endings.conclude(tx, lease, outcome)
+    endings.end_node(tx, lease, outcome)
 
 
 def start_work(
     tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, tainted_by: str | None = None
 ) -> WorkNode:
-    """What a person asked for becomes this agent's work."""
+    """Create a node for what a person asked, and mark the messages as seen."""
     asked = messages.to_answer(tx, reply_id)
     messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
-    _open_again(tx, agent)
+    _reactivate_team(tx, agent)
     node = planning.create(
         tx,
         team_id=agent.team_id,
@@ -131,8 +138,8 @@ def start_work(
     return node
 
 
-def _open_again(tx: Tx, agent: Agent) -> None:
-    """A team that was done, or stopped, has something to do again."""
+def _reactivate_team(tx: Tx, agent: Agent) -> None:
+    """Set a completed or stopped team to active again, because there is new work."""
     team = teams.TEAMS.get(tx, agent.team_id, lock=True)
     if team.status in ("completed", "stopped"):
         teams.TEAMS.update(tx, team.id, status="active")

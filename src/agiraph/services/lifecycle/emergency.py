@@ -1,4 +1,4 @@
-"""Emergency: everything of a team ends now: its work, its answers, its looking back, its waking."""
+"""Emergency: end everything of a team now: work, replies, reflections and triggers."""
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.work import Lane
@@ -11,9 +11,9 @@ LANES: tuple[Lane, ...] = ("work", "reply", "reflection")
 
 
 def halt(tx: Tx, team_id: TeamId) -> int:
-    """Stop a team and cancel whatever is open in it, asked for or not; how much that was.
+    """Stop a team and cancel all its open nodes in every lane; return how many there were.
 
-    What runs is told at once, and its commands are ended with all they started.
+    Runners are notified at once. They kill their commands with all processes these started.
     """
     is_on = TEAMS.get(tx, team_id, lock=True).status in ("active", "paused")
     found = [node for lane in LANES for node in nodes.still_open(tx, team_id, lane)]

@@ -1,13 +1,18 @@
-"""Endings: how a node ends, and what that sets in motion. One transaction each."""
+"""Endings: end a node, report the end, and start what depended on it. One transaction each.
+
+A node's end, the answers to all who waited for it, the report to its creator and the start of its
+dependents commit together. After a crash either all of that has happened or none of it.
+"""
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.board import leases, notices, planning, stage_clocks, stages, waiting
+from agiraph.services.board import leases, planning, stage_clocks, stages, texts, waiting
 from agiraph.services.lifecycle import idle, research
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -17,12 +22,12 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 
-def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
-    """End the node, tell whoever asked for it, and let nothing said meanwhile get lost."""
+def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
+    """End the node with this outcome, report it, and turn unread mail into the next work."""
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
-    status, text, doubts = _told(outcome)
+    status, text, doubts = _as_stored(outcome)
     node = nodes.move(
         tx,
         node,
@@ -34,7 +39,7 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         ended_at=tx.now,
         owner=None,
     )
-    _close(tx, node)
+    _close_thread(tx, node)
     tx.emit(
         node.team_id,
         "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
@@ -43,52 +48,54 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         result=text,
         doubts=doubts,
     )
+    # Children of a completed node run on in the background; those of a failed one have no reader.
     if status is NodeStatus.FAILED:
         _cancel_children(tx, node)
-    _spread(tx, node, text)
-    _take_up_late_mail(tx, agent)
-    idle.begin(tx, agent, node)
-    roster.leave(tx, agent)
-    planning.distribute(tx, node.team_id)
+    _notify_waiters(tx, node, text)
+    _turn_late_mail_into_work(tx, agent)
+    idle.start_if_idle(tx, agent, node)
+    roster.retire(tx, agent)
+    planning.assign_unowned(tx, node.team_id)
     tx.wake(agent.id, node.lane)
     return node
 
 
-def _told(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
-    """The status that an outcome leads to, and its words and doubts as messages can carry them.
+def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
+    """Return the final status, and text and doubts cut to the length that a message may have.
 
-    What comes after must not depend on what a model or a program wrote: an end is never refused.
+    A model or a program wrote them. An end must never be refused because of their length.
     """
     match outcome:
         case Finished(result, doubts=doubts):
-            cut = None if doubts is None else notices.cut(doubts, notices.DOUBTS)
-            return NodeStatus.COMPLETED, notices.fitted(result), cut
+            cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
+            return NodeStatus.COMPLETED, texts.fit_message(result), cut
         case Failed(detail=detail):
-            return NodeStatus.FAILED, notices.fitted(detail), None
+            return NodeStatus.FAILED, texts.fit_message(detail), None
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
-    """End a node and all below it: at once what is at rest, at its next yield point what runs."""
+    """Cancel a node and all below it. A running node stops at its next yield point."""
     node = NODES.get(tx, node_id, lock=True)
-    _cancel_children(tx, node)  # of a node that has ended, too: some may go on in the background
+    _cancel_children(tx, node)  # also of an ended node: its background work may still run
     if node.status.is_final:
         return
     if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
         NODES.update(tx, node_id, cancel_requested=True)
         tx.cancel(node.assignee_id, node.lane)
-        # If its runner is gone there is nobody to cancel: then whoever is woken ends the node.
+        # If the runner is dead, nobody hears the cancel. The wake makes another runner claim the
+        # node, and the claim ends it.
         return tx.wake(node.assignee_id, node.lane)
     end_cancelled(tx, node)
 
 
 def _cancel_children(tx: Tx, node: WorkNode) -> None:
-    for child in reversed(nodes.children(tx, node.id)):  # what needs others goes before them
+    for child in reversed(nodes.children(tx, node.id)):  # dependents before what they need
         cancel(tx, child.id)
 
 
-def cancelled(tx: Tx, lease: Lease) -> None:
-    """The runner has stopped a node it was asked to cancel."""
+def end_cancelled_run(tx: Tx, lease: Lease) -> None:
+    """End a node whose runner has stopped it on request."""
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id, lock=True)
     end_cancelled(tx, node)
@@ -96,12 +103,15 @@ def cancelled(tx: Tx, lease: Lease) -> None:
 
 
 def end_cancelled(tx: Tx, node: WorkNode) -> None:
+    """End a node as cancelled. No runner is working on it, or its runner is the caller."""
     reason = StopReason.CANCELLED
-    _end_unrun(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
+    _end_without_run(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
 
 
-def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str) -> None:
-    """End a node without its worker's doing."""
+def _end_without_run(
+    tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, why: str
+) -> None:
+    """End a node that no runner is working on."""
     node = nodes.move(
         tx,
         node,
@@ -111,23 +121,23 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
         waiting_reason=None,
         owner=None,
     )
-    _close(tx, node)
+    _close_thread(tx, node)
     event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
     tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
     _cancel_children(tx, node)
-    _spread(tx, node, why)
+    _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
         agent = teams.lock(tx, node.assignee_id)
-        _take_up_late_mail(tx, agent)
-        idle.begin(tx, agent, node)
-        roster.leave(tx, agent)
-    planning.distribute(tx, node.team_id)
+        _turn_late_mail_into_work(tx, agent)
+        idle.start_if_idle(tx, agent, node)
+        roster.retire(tx, agent)
+    planning.assign_unowned(tx, node.team_id)
 
 
-def _close(tx: Tx, node: WorkNode) -> None:
-    """Nothing more is written to the thread of a node that has ended, by whoever it may be."""
+def _close_thread(tx: Tx, node: WorkNode) -> None:
+    """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
-    stage_clocks.hold_above(tx, node.id)
+    stage_clocks.pause_or_resume_above(tx, node.id)
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
     lease = Lease(
@@ -137,42 +147,45 @@ def _close(tx: Tx, node: WorkNode) -> None:
         thread_id=thread.id,
         epoch=thread.epoch,
     )
-    leases.charge_lost(tx, lease)
+    leases.charge_lost_call(tx, lease)
     leases.end_run(tx, lease, closed_at=tx.now)
 
 
-def _spread(tx: Tx, node: WorkNode, text: str) -> None:
-    """Let everyone know who waited for this end: once each."""
-    told = _is_waiting(tx, node)
+def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
+    """Answer the waits for this node, check its stage, report to its creator, start dependents.
+
+    A creator that waits gets the answer to its wait and no second message.
+    """
+    told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
-    notice = notices.completion(node, worker=worker, text=text)
-    waiting.settle(tx, f"node:{node.id}", notice, failed=not done)
+    notice = texts.completion(node, worker=worker, text=text)
+    waiting.settle(tx, WaitingOn("node", node.id), notice, failed=not done)
     if node.stage_id is not None:
-        stages.judge(tx, node.stage_id)
+        stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         research.deliver(tx, node, text)
         told = told or node.creator_id == HUMAN
     if not told:
-        _report(tx, node, text, notice)
+        _report_end(tx, node, text, notice)
     _release_dependents(tx, node)
 
 
-def _is_waiting(tx: Tx, node: WorkNode) -> bool:
-    """Whether whoever asked for this node waits for it, or for the stage it belongs to."""
-    open_waits = waits.on(tx, f"node:{node.id}")
+def _creator_waits(tx: Tx, node: WorkNode) -> bool:
+    """Whether the node's creator waits for the node, or for the stage it belongs to."""
+    open_waits = waits.on(tx, WaitingOn("node", node.id))
     if node.stage_id is not None:
-        open_waits += waits.on(tx, f"stage:{node.stage_id}")
+        open_waits += waits.on(tx, WaitingOn("stage", node.stage_id))
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
-def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
-    """Every request ends in a delivery; nobody is told what they did themselves."""
+def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
+    """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
     if node.creator_id == HUMAN and node.status is NodeStatus.CANCELLED:
-        return  # only a person, or the end of everything, cancels what a person asked for
-    recipient = _hearer(tx, node)
+        return  # the person cancelled it, or stopped the team
+    recipient = _report_recipient(tx, node)
     if recipient == node.assignee_id:
         return
     bus.send(
@@ -181,79 +194,89 @@ def _report(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         sender=node.assignee_id or SYSTEM,
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
-        title=notices.title_of(node),
+        title=texts.title_of(node),
         text=text if recipient == HUMAN else notice,
         node_id=node.id,
         refusable=False,
     )
 
 
-def _hearer(tx: Tx, node: WorkNode) -> str:
-    """Who is told how a node ended: its creator; once that has left, the first member there is."""
+def _report_recipient(tx: Tx, node: WorkNode) -> str:
+    """Return who gets the report: the node's creator, or the coordinator if it has left."""
     if node.creator_id == HUMAN:
         return HUMAN
     creator = AGENTS.find(tx, node.creator_id)
     if creator is not None and creator.retired_at is None:
         return creator.id
-    members = teams.members(tx, node.team_id)
-    return members[0].id if members else HUMAN
+    return _coordinator_or_human(tx, node.team_id)
+
+
+def _coordinator_or_human(tx: Tx, team_id: TeamId) -> str:
+    """Return the coordinator's id. An end is never refused, so a team without members reports to
+    the person instead."""
+    try:
+        return teams.coordinator(tx, team_id).id
+    except NotFound:
+        return HUMAN
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
-    """Let go on what needed this node; if it did not succeed, as each of them declares."""
+    """Start the nodes that depend on this one; if it failed, apply each one's `if_unmet` policy."""
     for dependent in dependencies.dependents(tx, node.id):
         if NODES.get(tx, dependent.id).status is not NodeStatus.PENDING:
-            continue  # it needed another one of these, and has ended with that
+            continue  # an earlier round of this loop ended it
         needed = dependencies.needs(tx, dependent.id)
         unmet = [n for n in needed if planning.is_unmet(n)]
-        what = notices.listed([f"{notices.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
+        what = texts.join_limited([f"{texts.title_of(n)} ({n.id}) is {n.status}" for n in unmet])
         if unmet and dependent.if_unmet == "fail":
             why = f"It needs what did not succeed: {what}."
-            _end_unrun(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
+            _end_without_run(tx, dependent, NodeStatus.FAILED, StopReason.UNMET, why)
         elif unmet and dependent.if_unmet == "skip":
             why = f"It was left out, because it needs what did not succeed: {what}."
-            _end_unrun(tx, dependent, NodeStatus.CANCELLED, StopReason.SKIPPED, why)
+            _end_without_run(tx, dependent, NodeStatus.CANCELLED, StopReason.SKIPPED, why)
         elif any(not n.status.is_final for n in needed):
             continue
         elif unmet and dependent.if_unmet == "ask":
-            _ask_about(tx, dependent, what)
+            _ask_coordinator(tx, dependent, what)
         elif dependent.assignee_id is not None:
-            planning.hand_out(tx, dependent)
+            planning.assign_ready(tx, dependent)
 
 
-def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
-    """Let the coordinator decide whether a node is done without what it needs."""
+def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
+    """Ask the coordinator whether a node should start although a dependency failed."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
     tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
-    members = teams.members(tx, node.team_id)
     bus.send(
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
-        recipient=members[0].id if members else HUMAN,
-        kind="nudge" if members else "report",  # work again, for a coordinator with none left
-        title=notices.title_of(node),
-        text=f"{notices.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
+        recipient=_coordinator_or_human(tx, node.team_id),
+        kind="nudge",  # becomes new work for a coordinator that has none left
+        title=texts.title_of(node),
+        text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "
         "somebody with assign_worker all the same, or go on without it.",
         node_id=node.id,
         refusable=False,
     )
 
 
-def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
-    """A message that came as the agent finished becomes its next piece of work."""
+def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
+    """Turn mail that arrived while the agent finished into its next node.
+
+    The caller holds the agent's row lock, so no message can arrive between this and the commit.
+    """
     late = [
         m
         for m in messages.unseen(tx, agent.id)
         if m.kind in ASKS_FOR_WORK and not nodes.is_open(tx, m.reply_id)
-    ]  # what is being answered becomes work with the answer, or not at all
+    ]  # a message that a reply answers becomes work through that reply
     if not late or nodes.has_open(tx, agent.id):
-        return  # whoever works next hears it at the first yield point
+        return  # the agent's next run hears it at its first yield point
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
     try:
         bus.become_work(tx, agent, late)
     except Refused:
-        return  # a full team takes nobody back: the mail stays unread until the agent works again
+        return  # the team is full, so the agent cannot come back: its mail stays unread
     messages.mark_seen(tx, [m.id for m in late])

@@ -1,4 +1,4 @@
-"""Rest: what begins when an agent has no more work before it."""
+"""Idle: what starts when an agent has no work left: its idle triggers and a reflection."""
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.work import WorkNode
@@ -8,10 +8,10 @@ from agiraph.store import nodes
 from agiraph.store.tx import Tx
 
 
-def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """The agent has ended its last piece of work; unless there is more, it rests from now on."""
+def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """Start idle triggers and a reflection if the node that has just ended was the agent's last."""
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
     due.rest(tx, agent, last)
-    if not firing.is_quiet(last):  # whoever found nothing to do has nothing to look back on
+    if not firing.is_quiet(last):  # a run that found nothing to do needs no reflection
         reflection.begin(tx, agent, last)

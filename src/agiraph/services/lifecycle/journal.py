@@ -1,32 +1,43 @@
-"""Journal: every step of a thread, written under its lease before the next step starts."""
+"""Journal: write every step of a thread, under its lease, before the next step starts.
+
+Each verb checks the lease first. The check locks the thread's row and compares epochs; a runner
+whose thread was claimed again gets `Fenced` and writes nothing.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
+from agiraph.domain.chat import (
+    THINKING,
+    Attachment,
+    Lease,
+    ProviderData,
+    Reserved,
+    ToolCall,
+    Turn,
+)
 from agiraph.domain.events import PREVIEW
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
-from agiraph.domain.messages import Decision, Message
+from agiraph.domain.ids import new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.value import value
+from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services.board import budgets, leases, stage_clocks, taint, waiting
+from agiraph.services.board import budgets, leases, taint
 from agiraph.services.board.budgets import Envelope
 from agiraph.services.lifecycle import conversation, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, TEAMS, members
 from agiraph.store.tx import Tx
 
 NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """Something the runtime has to say in a thread, once."""
+class SystemNote:
+    """A message of the runtime to the agent, written into a thread once; `ref` tells it apart."""
 
     ref: str
     text: str
@@ -34,7 +45,7 @@ class Notice:
 
 @value
 class Reservation:
-    """What the next model call may cost at most."""
+    """The most that the next model call may cost: set aside from the budget until it ends."""
 
     model: str
     tokens: int
@@ -43,7 +54,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the yield point brought."""
+    """What a yield point found: new turns, or the reason why the node must stop."""
 
     turns: list[Turn]
     halt: Halt | None = None
@@ -59,25 +70,25 @@ def begin(
     attachments: tuple[Attachment, ...] = (),
     tainted_by: str | None = None,
 ) -> list[Turn]:
-    """The first two entries of a thread: what the agent is told for good, and what to do.
+    """Write the first two turns of a thread: the system prompt and the assignment.
 
-    `tainted_by` is about the former; of the latter the node itself tells.
+    `tainted_by` is about the system prompt; the node knows about the assignment.
     """
-    pen = _Pen(tx, lease)
-    task = taint.extra(taint.of_task(tx, nodes.NODES.get(tx, lease.node_id)))
+    writer = _ThreadWriter(tx, lease)
+    task = taint.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        pen.write(role="system", ref="system", text=system, extra=taint.extra(tainted_by)),
-        pen.write(
-            role="user", ref="assignment", text=assignment, attachments=attachments, extra=task
+        writer.write(role="system", ref="system", text=system, tainted_by=tainted_by),
+        writer.write(
+            role="user", ref="assignment", text=assignment, attachments=attachments, tainted_by=task
         ),
     ]
 
 
 def answer(tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]) -> Halt | None:
-    """Answers of calls that neither end the node nor park it; and whether it should stop now."""
-    pen = _Pen(tx, lease)
+    """Write answers that neither end nor park the node; return a halt if one was requested."""
+    writer = _ThreadWriter(tx, lease)
     for call, done in answers:
-        pen.answer(call, done)
+        writer.answer(call, done)
     return nodes.news(tx, lease.node_id).halt
 
 
@@ -86,43 +97,51 @@ def catch_up(
     lease: Lease,
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
-    notices: Sequence[Notice] = (),
+    notes: Sequence[SystemNote] = (),
     hear: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
 ) -> Heard:
-    """The yield point: hear what was said meanwhile, and hold money for the next call.
+    """The yield point: write answers, notes and new mail, and reserve money for the next call.
 
-    The answers that led here commit with it; what is held is the intent to ask the model. Not to
-    hear leaves the mail for the next yield point.
+    All of it commits together. The reservation is an intent: if the thread ends with it after a
+    crash, the call may have reached the vendor and is charged. `hear=False` leaves the mail for the
+    next yield point. The envelopes in `paid_from` are locked, the outermost first.
     """
-    pen = _Pen(tx, lease)
+    writer = _ThreadWriter(tx, lease)
     for call, done in answers:
-        pen.answer(call, done)
+        writer.answer(call, done)
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
         return Heard([], news.halt)
-    if spent := budgets.spent(tx, lease, paid_from):
+    if spent := budgets.check_envelopes(tx, lease, paid_from):
         return Heard([], spent=spent)
-    turns = [pen.write(role="user", ref=n.ref, text=n.text) for n in notices]
+    turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
     if hear and news.mail:
-        unseen = messages.unseen(tx, lease.agent_id)
-        messages.mark_seen(tx, [m.id for m in unseen])
-        tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
-        turns += [
-            pen.write(
-                role="user",
-                ref=m.id,
-                text=bus.as_heard(tx, m),
-                attachments=m.attachments,
-                extra=taint.extra(m.tainted_by),
-            )
-            for m in unseen
-        ]
+        turns += _hear_mail(tx, lease, writer)
     if reservation is not None:
-        held = {"tokens": reservation.tokens, "usd": reservation.usd}
-        turns.append(pen.write(role="intent", ref=THINKING, text=reservation.model, extra=held))
+        reserved = Reserved(tokens=reservation.tokens, usd=reservation.usd)
+        turns.append(
+            writer.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
+        )
     return Heard(turns)
+
+
+def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
+    """Write the agent's unseen messages into the thread and mark them as seen, together."""
+    unseen = messages.unseen(tx, lease.agent_id)
+    messages.mark_seen(tx, [m.id for m in unseen])
+    tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+    return [
+        writer.write(
+            role="user",
+            ref=m.id,
+            text=bus.as_heard(tx, m),
+            attachments=m.attachments,
+            tainted_by=m.tainted_by,
+        )
+        for m in unseen
+    ]
 
 
 def reply(
@@ -134,12 +153,17 @@ def reply(
     model: str,
     usage: Usage,
     purpose: str = "work",
-    extra: dict[str, Any] | None = None,
+    provider_data: ProviderData | None = None,
 ) -> Turn:
-    """A model's whole answer, with what it cost."""
+    """Write a model's whole reply, and book what it cost in the same transaction."""
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
-    turn = _Pen(tx, lease).write(
-        role="assistant", text=text, calls=calls, model=model, usage=usage, extra=extra
+    turn = _ThreadWriter(tx, lease).write(
+        role="assistant",
+        text=text,
+        calls=calls,
+        model=model,
+        usage=usage,
+        provider_data=provider_data or ProviderData(),
     )
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
@@ -150,7 +174,7 @@ def reply(
         agent_id=lease.agent_id,
         seq=turn.seq,
         text=text[:PREVIEW],
-        calls=[{"id": c.id, "name": c.name, "arguments": _preview(c)} for c in calls],
+        calls=[{"id": c.id, "name": c.name, "arguments": _argument_preview(c)} for c in calls],
         tokens=usage.tokens,
         usd=usage.usd,
     )
@@ -158,44 +182,62 @@ def reply(
 
 
 def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
-    """The point from which the thread is shown again: a summary in place of all before it.
+    """Write a summary that the model is shown in place of all turns before it.
 
-    What came before stays where it is; it is only no longer shown.
+    The turns before it stay in the thread.
     """
-    turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, extra={"cut": True})
+    turn = _ThreadWriter(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
     tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
     return turn
 
 
-def lose_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
-    """Write down that a model call brought nothing, and charge what was held for it.
+def record_lost_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> None:
+    """Record that a model call gave no reply, and charge what was reserved for it.
 
     A call that certainly cost nothing (`unused`) is not charged.
     """
     if unused:
-        leases.free_held(tx, lease)
+        leases.release_reservation(tx, lease)
     else:
-        leases.charge_lost(tx, lease)
+        leases.charge_lost_call(tx, lease)
     tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
 
 
-def intend(tx: Tx, lease: Lease, call: ToolCall, known: dict[str, Any]) -> Turn:
-    """A call that must not be made twice is about to be made."""
-    return _Pen(tx, lease).write(role="intent", ref=call.id, text=call.name, extra=known)
+def intend(
+    tx: Tx,
+    lease: Lease,
+    call: ToolCall,
+    foreseen: dict[str, Any],
+    *,
+    timeout_s: float | None = None,
+    tainted_by: str | None = None,
+) -> Turn:
+    """Write that a call is about to be made that must not be made twice.
+
+    The tool may act only after this has committed: after a crash the intent is its only trace.
+    """
+    return _ThreadWriter(tx, lease).write(
+        role="intent",
+        ref=call.id,
+        text=call.name,
+        foreseen=foreseen,
+        timeout_s=timeout_s,
+        tainted_by=tainted_by,
+    )
 
 
 def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
-    """A call's answer; if it ends the node, the end commits with it."""
-    pen = _Pen(tx, lease)
+    """Write a call's answer, or its wait; if the answer ends the node, the end commits with it."""
+    writer = _ThreadWriter(tx, lease)
     if isinstance(answer, Pending):
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
             timer = new_id("timer")
-            late = f"time:{timer}"
+            late = WaitingOn("time", timer)
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
             waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
         return []
-    turn = pen.answer(call, answer)
+    turn = writer.answer(call, answer)
     if answer.outcome is not None:
         end(tx, lease, answer.outcome)
     return [turn]
@@ -204,16 +246,16 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
 def perform(
     tx: Tx, lease: Lease, call: ToolCall, act: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
-    """Do what the call asks and record its answer, together or not at all."""
+    """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 
 
-def weigh(
+def ask_permission(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
-    """Whether a call may be made: recorded if the answer is no, or not known yet."""
+    """Ask whether a call may be made; write the answer if it is a refusal or must be waited for."""
     threads.check_lease(tx, lease)
     answer = ask(tx)
     if isinstance(answer, Pending) or answer.failed:
@@ -221,70 +263,16 @@ def weigh(
     return answer, []
 
 
-def answer_question(
-    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
-) -> None:
-    """A person's word, to the call that waits for it and to no other."""
-    question = bus.close(tx, question_id, text, decision=decision)
-    note = f" They say: {text}" if text else ""
-    if question.kind == "question":
-        heard = waiting.settle(tx, f"answer:{question_id}", text)
-        late = f"(answering {question.text!r}) {text}"
-    elif decision == "approve":
-        heard = waiting.settle(tx, f"approval:{question_id}", None) or _is_over(tx, question)
-        allowed = "Make the same call again if you still want it: it is allowed now."
-        late = f"(about {question.text!r}) Approved.{note} {allowed}"
-    else:
-        refused = f"The human refused this call.{note}"
-        heard = waiting.settle(tx, f"approval:{question_id}", refused, failed=True)
-        heard = heard or _is_over(tx, question)
-        late = f"(about {question.text!r}) {refused}"
-    if not heard:
-        # Whoever asked has moved on; a late answer still counts, as a message.
-        bus.send(
-            tx,
-            team_id=question.team_id,
-            sender=HUMAN,
-            recipient=_still_here(tx, AgentId(question.sender)),
-            text=late,
-            in_reply_to=question_id,
-        )
-    if question.node_id is not None:
-        stage_clocks.hold_above(tx, question.node_id)
-
-
-def _is_over(tx: Tx, question: Message) -> bool:
-    """Whether the node that asked has ended, so that no call of it is left to approve."""
-    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
-
-
-def _still_here(tx: Tx, agent_id: AgentId) -> AgentId:
-    """This agent; or the coordinator, if it has left the team since."""
-    agent = AGENTS.get(tx, agent_id)
-    return agent.id if agent.retired_at is None else members(tx, agent.team_id)[0].id
-
-
 def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
-    """End the node. Only the goal's own node ends a finite team with it."""
+    """End the node, and with it a finite team whose goal that node was."""
     if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
-        return conversation.conclude(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
-    node = endings.conclude(tx, lease, outcome)
-    team = TEAMS.get(tx, lease.team_id)
-    if team.mode != "finite" or team.status != "active" or node.lane != "work":
-        return None
-    if node.parent_id is not None:
-        return None
-    if not node.is_goal:
-        teams.close_again(tx, team.id)
-    elif isinstance(outcome, Finished):
-        teams.complete(tx, team.id, unless=node.id)
-    elif not nodes.any_open_beside(tx, node):
-        teams.stop(tx, team.id)
+        return conversation.end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
+    teams.close_after(tx, endings.end_node(tx, lease, outcome))
     return None
 
 
-class _Pen:
-    """Writes on where a thread ends, as long as its lease holds."""
+class _ThreadWriter:
+    """Appends turns to a thread. Making one checks the lease and locks the thread's row."""
 
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
@@ -306,11 +294,17 @@ class _Pen:
             failed=done.failed,
             text=done.text[:PREVIEW],
         )
-        return self.write(role="tool", ref=call.id, text=done.text, extra=done.about)
+        return self.write(
+            role="tool",
+            ref=call.id,
+            text=done.text,
+            failed=done.failed,
+            tainted_by=done.tainted_by,
+        )
 
 
-def _preview(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments, short enough for an event."""
+def _argument_preview(call: ToolCall) -> dict[str, Any]:
+    """Return a call's arguments, each cut to the length that an event may carry."""
     if call.malformed is not None:
         return {"malformed": call.malformed[:PREVIEW]}
     return {

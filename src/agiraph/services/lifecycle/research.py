@@ -1,16 +1,16 @@
-"""Research: a question handed to somebody who searches and reads, and the report on it."""
+"""Research: have a hired researcher answer a question from the web, and deliver the report."""
 
 import re
 from dataclasses import replace
 from string import Template
 
-from agiraph.domain.agents import Specialist
+from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, NodeId
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services.board import budgets, notices, planning
+from agiraph.services.board import budgets, planning, texts
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
@@ -23,11 +23,11 @@ MOST_SEARCHES, MOST_PAGES = 50, 30
 LONGEST_GOAL = 20_000
 RESEARCHER = "researcher"
 TOOLS = ("web_search", "web_fetch", "knowledge_search", "read_file")
-"""All that a researcher needs: it reports, and is done. It remembers nothing by itself."""
+"""The tools of a researcher. It has none to store knowledge: it reads strangers' pages."""
 STEPS = 8
-"""Turns beside those for searching and reading: to plan, to look again, to write."""
+"""Turns beside those for searches and pages: to plan, to read again, to write."""
 SUMMARY = 1200
-"""Characters of a report that are put into the conversation; the whole of it is in the inbox."""
+"""Characters of a report that go into the conversation; the inbox holds all of it."""
 EXHAUSTED = "Budget exhausted — synthesise your findings now."
 
 _SECTION = re.compile(
@@ -45,46 +45,60 @@ def start(
     parent_id: NodeId | None = None,
     tainted_by: str | None = None,
 ) -> WorkNode:
-    """Hand a question to a researcher: for a person, or as a part of some other work."""
+    """Create a research node for a newly hired researcher.
+
+    With `parent_id` it is part of that work and paid from its budget; otherwise the person asked.
+    """
+    _check_request(goal, searches, pages)
+    agent, worker = hirer.agent, _hire_researcher(tx, hirer)
+    words = Template(prompt("research"))
+    return planning.create(
+        tx,
+        team_id=agent.team_id,
+        task=words.safe_substitute(goal=goal.strip(), searches=searches, pages=pages),
+        title=f"Research: {texts.first_line(goal)}",
+        source="user" if parent_id is None else "delegation",
+        creator_id=HUMAN if parent_id is None else agent.id,
+        assignee_id=worker.id,
+        parent_id=parent_id,
+        budget=_budget(tx, searches, pages, parent_id),
+        asked_of=agent.id,
+        tainted_by=tainted_by,
+    )
+
+
+def _check_request(goal: str, searches: int, pages: int) -> None:
     if not goal.strip():
         raise Refused("Say what is to be found out: the goal is empty.")
     if len(goal) > LONGEST_GOAL:
         raise Refused(f"A research goal holds {LONGEST_GOAL:,} characters; say what matters most.")
     if not (0 <= searches <= MOST_SEARCHES and 0 <= pages <= MOST_PAGES):
         raise Refused(f"A budget is 0 to {MOST_SEARCHES} searches and 0 to {MOST_PAGES} pages.")
-    agent = hirer.agent
-    worker = roster.hire(
+
+
+def _hire_researcher(tx: Tx, hirer: Hirer) -> Agent:
+    """Hire an agent for this one question; it leaves the team when the report is written."""
+    agent, specialist = hirer.agent, _specialist(hirer)
+    return roster.hire(
         tx,
         agent.team_id,
         name=roster.free_name(tx, agent.team_id, RESEARCHER),
         role=RESEARCHER,
-        model=_specialist(hirer).model or agent.model,
+        model=specialist.model or agent.model,
         tools=TOOLS,
-        identity=_specialist(hirer).prompt,
+        identity=specialist.prompt,
         persistent=False,
         parent_thread_id=hirer.thread_id,
     )
+
+
+def _budget(tx: Tx, searches: int, pages: int, parent_id: NodeId | None) -> Budget:
+    """Return what a research may spend: of its parent's budget, if it is part of other work."""
     turns = STEPS + searches + pages
     calls = {"web_search": searches, "web_fetch": pages}
-    limits = Budget(turns=turns, calls=calls, given={"turns": turns})
-    shared = limits
-    if parent_id is not None:
-        share = budgets.share(tx, NODES.get(tx, parent_id), turns=limits.turns)
-        shared = replace(share, calls=limits.calls)
-    words = Template(prompt("research"))
-    return planning.create(
-        tx,
-        team_id=agent.team_id,
-        task=words.safe_substitute(goal=goal.strip(), searches=searches, pages=pages),
-        title=f"Research: {notices.first_line(goal)}",
-        source="user" if parent_id is None else "delegation",
-        creator_id=HUMAN if parent_id is None else agent.id,
-        assignee_id=worker.id,
-        parent_id=parent_id,
-        budget=shared,
-        asked_of=agent.id,
-        tainted_by=tainted_by,
-    )
+    if parent_id is None:
+        return Budget(turns=turns, calls=calls, given={"turns": turns})
+    return replace(budgets.share(tx, NODES.get(tx, parent_id), turns=turns), calls=calls)
 
 
 def _specialist(hirer: Hirer) -> Specialist:
@@ -93,22 +107,24 @@ def _specialist(hirer: Hirer) -> Specialist:
 
 
 def deliver(tx: Tx, node: WorkNode, text: str) -> None:
-    """Put the report, or why there is none, into the inbox, and a summary where it was asked for.
+    """Send the report, or why there is none, to the inbox, and a summary to the conversation.
 
-    What somebody wrote down before their means ran out is a report, too: an incomplete one.
+    A result that was written before the budget ran out is delivered as an incomplete report.
     """
     assert node.asked_of is not None
-    title = notices.title_of(node)
+    title = texts.title_of(node)
     report = (node.result or "").strip()
     if not report:
-        why = text.strip() if text != notices.NO_WORDS else "It ended without a report."
-        _send(tx, node, kind="failure", title=title, text=f"There is no report. {why}")
-        return _tell(tx, node, f"I could not finish the research you asked for ({title}): {why}")
-    report = notices.fitted(report)
+        why = text.strip() if text != texts.NO_WORDS else "It ended without a report."
+        _send_to_inbox(tx, node, kind="failure", title=title, text=f"There is no report. {why}")
+        return _send_summary(
+            tx, node, f"I could not finish the research you asked for ({title}): {why}"
+        )
+    report = texts.fit_message(report)
     is_whole = node.status is NodeStatus.COMPLETED
     if not is_whole:
         title, report = f"{title} (incomplete)", f"{text.strip()}\n\n{report}"
-    _send(tx, node, kind="report", title=title, text=report)
+    _send_to_inbox(tx, node, kind="report", title=title, text=report)
     strange = node.tainted_by is not None
     passages.put(
         tx,
@@ -120,10 +136,10 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         tainted=strange,
     )
     lead = f"The research is done ({title}); the whole report is in your inbox."
-    return _tell(tx, node, f"{lead}\n\n{summary(node.result or '')}")
+    return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")
 
 
-def _send(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
+def _send_to_inbox(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -> None:
     bus.send(
         tx,
         team_id=node.team_id,
@@ -137,8 +153,8 @@ def _send(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, text: str) -
     )
 
 
-def _tell(tx: Tx, node: WorkNode, text: str) -> None:
-    """A few words in the conversation that it came from."""
+def _send_summary(tx: Tx, node: WorkNode, text: str) -> None:
+    """Send a summary as the agent that was asked, in its conversation with the person."""
     assert node.asked_of is not None
     bus.send(
         tx,
@@ -152,7 +168,7 @@ def _tell(tx: Tx, node: WorkNode, text: str) -> None:
 
 
 def summary(report: str) -> str:
-    """What a report says in short: its own summary, or how it begins."""
+    """Return the report's section "Summary", else its beginning, cut to SUMMARY characters."""
     found = _SECTION.search(report)
     said = (found[1] if found else report).strip() or report.strip()
     return said if len(said) <= SUMMARY else said[: SUMMARY - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""Retries: another try for a failed node, with room where it had run out of it."""
+"""Retries: run a failed node again, with its used-up limits renewed."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,22 +17,25 @@ from agiraph.store.tx import Tx
 TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
 MORE = " You have more room: {added}."
 CALLS = "calls of "
-"""How a limit on calls of one tool is named: by this and the tool's name."""
+"""Prefix of the name of a limit on calls of one tool; the tool's name follows."""
 
 
 def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed node back into its queue; its thread goes on where it ended.
+    """Put a failed node back into its queue. It continues in its thread.
 
-    Every limit that it had used up is granted again, as it was first given. What the nodes above
-    it have left still bounds it: if one of those has nothing left, the retry is refused.
+    Every limit that it used up is granted again in its first amount. The budgets of its ancestors
+    still apply: if one of them is used up, the retry is refused.
     """
     node = NODES.get(tx, node_id, lock=True)
     assignee = node.assignee_id
     if assignee is None:
         raise Refused(f"{node_id} belongs to nobody; assign it first.")
-    roster.return_to_work(tx, teams.lock(tx, assignee))
+    # The agent may have left since: it was hired for this node.
+    roster.reinstate(tx, teams.lock(tx, assignee))
     thread = threads.of_node(tx, node.id)
-    budget, added = _again(tx, node, [] if thread is None else threads.turns(tx, thread.id))
+    budget, added = _renewed_budget(
+        tx, node, [] if thread is None else threads.turns(tx, thread.id)
+    )
     node = nodes.move(
         tx,
         node,
@@ -44,9 +47,9 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
         budget=budget,
         worked_seconds=0.0 if "seconds" in added else node.worked_seconds,
     )
-    _check_above(tx, node)
+    _check_ancestors(tx, node)
     if thread is not None:
-        _tell(tx, thread.id, node, added)
+        _reopen_thread(tx, thread.id, node, added)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, "team.resumed")
@@ -56,14 +59,14 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     return node
 
 
-def _tell(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
+def _reopen_thread(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
     more = ", ".join(f"{amount:g} more {name}" for name, amount in added.items())
     text = TRY_AGAIN + (MORE.format(added=more) if more else "")
     leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.attempt}", text=text)
 
 
-def _again(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
-    """The budget of another try, and what it has more than the old one, by name."""
+def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
+    """Return the budget of the next attempt, and by how much each limit grew."""
     budget, used = node.budget, spend.total(tx, node.id)
     replies = [t for t in turns if t.role == "assistant" and t.node_id == node.id]
     called = Counter(call.name for reply in replies for call in reply.calls)
@@ -74,7 +77,7 @@ def _again(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str,
         added[name] = spent + again - limit
         return spent + again
 
-    # The last turn is kept for a last word, but a node of a single turn has no other.
+    # The runtime keeps the last turn for a closing word; a node of one turn has no other turn.
     if len(replies) >= max(1, budget.turns - 1):
         spent = len(replies) + (1 if budget.is_single_turn else 0)
         budget = replace(budget, turns=int(renewed("turns", budget.turns, spent)))
@@ -90,7 +93,7 @@ def _again(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str,
         calls = renewed("model_calls", budget.model_calls, used.calls)
         budget = replace(budget, model_calls=int(calls))
     if budget.seconds is not None and _out_of_time(node):
-        added["seconds"] = budget.seconds  # its clock starts anew; the limit stays as it is
+        added["seconds"] = budget.seconds  # the caller resets worked_seconds; the limit stays
     limits = {
         tool: int(renewed(CALLS + tool, most, called[tool])) if called[tool] >= most else most
         for tool, most in budget.calls.items()
@@ -104,8 +107,8 @@ def _out_of_time(node: WorkNode) -> bool:
     )
 
 
-def _check_above(tx: Tx, node: WorkNode) -> None:
-    """Refuse a try that could not make a single call to a model."""
+def _check_ancestors(tx: Tx, node: WorkNode) -> None:
+    """Refuse a retry that an ancestor's budget would end before its first model call."""
     left = budgets.seconds_left(tx, node)
     if left is not None and left <= 0:
         raise Refused(
@@ -113,7 +116,7 @@ def _check_above(tx: Tx, node: WorkNode) -> None:
             "the task anew."
         )
     for envelope in budgets.envelopes(tx, node):
-        reason = budgets.exhausted(envelope, spend.total(tx, envelope.node_id))
+        reason = budgets.exhausted_limit(envelope, spend.total(tx, envelope.node_id))
         if reason is not None and envelope.node_id == node.id:
             raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
         if reason is not None:

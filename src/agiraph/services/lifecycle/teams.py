@@ -1,4 +1,4 @@
-"""Teams: founding one, and stopping, pausing and resuming its work."""
+"""Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
 
 import re
 from typing import NamedTuple
@@ -18,16 +18,18 @@ from agiraph.store.tx import Tx
 
 GOAL_LIMIT = 100_000
 HOUR = 3600.0
-"""How long after its last work a coordinator wakes by itself, unless the team says otherwise."""
+"""Seconds after its last work at which a coordinator's heartbeat wakes it, by default."""
 
 
-class Founded(NamedTuple):
+class NewTeam(NamedTuple):
+    """A team that was just created; `node` is its first work, if it was to start at once."""
+
     team: Team
     coordinator: Agent
     node: WorkNode | None
 
 
-def found(
+def create(
     tx: Tx,
     *,
     goal: str,
@@ -42,8 +44,8 @@ def found(
     soul: str = "",
     start: bool = True,
     heartbeat: float | None = HOUR,
-) -> Founded:
-    """A new team with its coordinator and, unless it should wait, its first piece of work."""
+) -> NewTeam:
+    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
     check_goal(goal)
     team = Team(
         id=TeamId(new_id("team")),
@@ -61,21 +63,22 @@ def found(
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = get_to_work(tx, team, coordinator, budget) if start else None
+    node = start_goal(tx, team, coordinator, budget) if start else None
     if heartbeat is not None:
         definitions.birth(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
-    return Founded(team, coordinator, node)
+    return NewTeam(team, coordinator, node)
 
 
 def check_goal(goal: str) -> None:
+    """Refuse a goal that is empty or too long for a prompt."""
     if not goal.strip():
         raise Refused("A team needs a goal: say in a sentence or two what you want to have.")
     if len(goal) > GOAL_LIMIT:
         raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
 
 
-def get_to_work(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
-    """The first piece of work towards a goal."""
+def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
+    """Create the node of the team's goal, assigned to the coordinator."""
     return planning.create(
         tx,
         team_id=team.id,
@@ -88,21 +91,22 @@ def get_to_work(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -
 
 
 def pause(tx: Tx, team_id: TeamId) -> Team:
-    """Let every agent stop at its next yield point. Nothing is lost."""
+    """Make every agent stop at its next yield point, until the team is resumed."""
     return _switch(tx, team_id, to="paused", when=("active",))
 
 
 def resume(tx: Tx, team_id: TeamId) -> Team:
+    """Make a paused team active again and wake its agents."""
     team = _switch(tx, team_id, to="active", when=("paused",))
     for agent in teams.members(tx, team_id):
         tx.wake(agent.id)
         tx.wake(agent.id, "reflection")
-    planning.distribute(tx, team_id)  # what could start meanwhile
+    planning.assign_unowned(tx, team_id)  # dependencies may have been met during the pause
     return team
 
 
 def stop(tx: Tx, team_id: TeamId) -> Team:
-    """Cancel everything of this team that is not done; who was spoken to still answers."""
+    """Stop a team and cancel its open work and reflections; replies to the person still run."""
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
     for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
         if not NODES.get(tx, node.id).status.is_final:
@@ -111,31 +115,31 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
 
 
 def archive(tx: Tx, team_id: TeamId) -> Team:
-    """Stop a team and put it away; nothing of it is deleted."""
+    """Stop a team for good; its rows and files stay."""
     if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):
         stop(tx, team_id)
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
 
 
-def aim(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
-    """A new goal for the same team: what is open for the old one ends, what it knows stays."""
+def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
+    """Give a team a new goal: cancel the work on the old one, keep what the team knows."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; found a new one.")
+        raise Refused(f"Team {team.name!r} is archived; create a new team.")
     check_goal(goal)
     if team.status == "active":
         complete(tx, team_id)
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
     tx.emit(team_id, "team.resumed", goal=goal.strip())
     definitions.revive(tx, team_id)
-    get_to_work(tx, teams.TEAMS.get(tx, team_id), teams.members(tx, team_id)[0], budget)
+    start_goal(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
     return teams.TEAMS.get(tx, team_id)
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
-    """The goal is reached: what is still open for it is no longer needed.
+    """Complete a team and cancel the rest of the work on its goal.
 
-    What a person asked for besides is done all the same, and delivered.
+    Work that a person asked for beside the goal runs on and is delivered.
     """
     for node in nodes.still_open(tx, team_id):
         root = nodes.root(tx, node)
@@ -145,10 +149,29 @@ def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 
 
-def close_again(tx: Tx, team_id: TeamId) -> None:
-    """Complete a team that had reached its goal and was opened again for some other work.
+def close_after(tx: Tx, node: WorkNode) -> None:
+    """Complete or stop a finite team if the node that has just ended was the last it needed.
 
-    That is when none of its work is open and, beside the heartbeat every team has, no trigger.
+    Only a root node in the work lane decides: the node of the goal completes the team when it
+    succeeds, and stops it when it fails and no other work is open.
+    """
+    team = teams.TEAMS.get(tx, node.team_id)
+    if team.mode != "finite" or team.status != "active" or node.lane != "work":
+        return
+    if node.parent_id is not None:
+        return
+    if not node.is_goal:
+        complete_again(tx, team.id)
+    elif node.status is NodeStatus.COMPLETED:
+        complete(tx, team.id, unless=node.id)
+    elif not nodes.any_open_beside(tx, node):
+        stop(tx, team.id)
+
+
+def complete_again(tx: Tx, team_id: TeamId) -> None:
+    """Complete a team again that had reached its goal and was reactivated for other work.
+
+    Nothing happens while it has open work, or a trigger beside the heartbeat that every team has.
     """
     goal = nodes.last_goal(tx, team_id)
     if goal is None or goal.status is not NodeStatus.COMPLETED or nodes.count_open(tx, team_id):
@@ -159,6 +182,7 @@ def close_again(tx: Tx, team_id: TeamId) -> None:
 
 
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
+    """Change a team's status if it is one of `when`, and its triggers with it. Locks its row."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == to:
         return team
@@ -180,6 +204,6 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
 
 
 def title_of(goal: str) -> str:
-    """A few words of the goal, to call the team by."""
+    """Return the beginning of the goal as a name for the team."""
     words = re.sub(r"\s+", " ", goal).strip()
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"

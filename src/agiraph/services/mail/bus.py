@@ -16,7 +16,7 @@ from agiraph.domain.messages import (
     Message,
     MessageKind,
 )
-from agiraph.services.board import notices, planning, taint, waiting
+from agiraph.services.board import planning, taint, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -24,7 +24,7 @@ from agiraph.store import messages, nodes, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-TEXT_LIMIT = notices.MESSAGE
+TEXT_LIMIT = texts.MESSAGE
 
 
 def send(
@@ -54,7 +54,7 @@ def send(
     no text can keep a node from ending.
     """
     if not refusable:
-        text, title = notices.fitted(text), notices.cut(title, notices.TITLE)
+        text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
     if not text.strip():
         raise Refused("An empty message says nothing; write what you want to say.")
     if len(text) > TEXT_LIMIT:
@@ -173,7 +173,7 @@ def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
         title=f"Message from {name_of(tx, heard[0].sender)}",
         source="user" if from_human else "delegation",
         creator_id=HUMAN if from_human else heard[0].sender,
-        assignee_id=roster.return_to_work(tx, agent).id,
+        assignee_id=roster.reinstate(tx, agent).id,
         payer_id=None if from_human else heard[0].node_id,
         hops=max(message.hops for message in heard),
     )

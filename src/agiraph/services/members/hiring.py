@@ -1,4 +1,4 @@
-"""Hiring: who is meant by an address, and bringing them onto the team if they are not on it yet.
+"""Hiring: find the agent that an address names, and hire it if it is not on the team yet.
 
 An address is a teammate's name, a specialist's name, `new:provider/model`,
 `new:specialist:provider/model` or `cli:command`.
@@ -22,7 +22,7 @@ FORMS = (
 
 
 class Hirer(NamedTuple):
-    """Who gives work away, and what they know of whom to give it to."""
+    """The agent that delegates work, and the specialists and models it may hire."""
 
     agent: Agent
     thread_id: ThreadId
@@ -31,11 +31,11 @@ class Hirer(NamedTuple):
 
 
 def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
-    """The agent at this address; hired on the spot, if that is what it asks for."""
+    """Return the agent at this address, hiring it if the address asks for a new one."""
     address = address.strip()
     kind, colon, rest = address.partition(":")
     if colon and kind.lower() == "new":
-        return _new(tx, hirer, rest)
+        return _hire_new(tx, hirer, rest)
     if colon and kind.lower() == "cli":
         return cli_agent(tx, hirer, rest)
     specialist = hirer.specialists.get(address.lower())
@@ -43,16 +43,18 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
         agent = teams.by_name(tx, hirer.agent.team_id, address)
     except NotFound as unknown:
         if specialist is None:
-            raise _unknown(tx, hirer, address, unknown) from unknown
-        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+            raise _unknown_address(tx, hirer, address, unknown) from unknown
+        return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     if agent.id == hirer.agent.id:
         raise Refused("That is you. Do it yourself, or give it to somebody else.")
-    if specialist is not None and agent.role == specialist.name:  # the kind, not this very one
-        return _specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
+    if (
+        specialist is not None and agent.role == specialist.name
+    ):  # the name means the kind of agent, not this member
+        return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     return agent
 
 
-def _unknown(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
+def _unknown_address(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
     if not address:
         return Refused(f"Say who is to do it. {FORMS}")
     if "/" in address:
@@ -61,20 +63,20 @@ def _unknown(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
     return Refused(f"{error} Specialists: {known}. {FORMS}")
 
 
-def _new(tx: Tx, hirer: Hirer, rest: str) -> Agent:
+def _hire_new(tx: Tx, hirer: Hirer, rest: str) -> Agent:
     name, colon, model = rest.partition(":")
     known = hirer.specialists.get(name.strip().lower())
     if colon and known is not None:
-        return _specialist(tx, hirer, known, _model(hirer, model), fresh=True)
+        return _idle_or_new_specialist(tx, hirer, known, _parse_model(hirer, model), fresh=True)
     if colon and "/" not in name:
         listed = ", ".join(hirer.specialists)
         raise Refused(f"There is no specialist {name!r}; there are: {listed}. {FORMS}")
-    model = _model(hirer, rest)
+    model = _parse_model(hirer, rest)
     stem = model.rpartition("/")[2].partition(":")[0]
     return _hire(tx, hirer, stem=stem, role="worker", model=model)
 
 
-def _model(hirer: Hirer, name: str) -> str:
+def _parse_model(hirer: Hirer, name: str) -> str:
     name = name.strip()
     provider, slash, model = name.partition("/")
     if not slash or not provider or not model:
@@ -82,11 +84,11 @@ def _model(hirer: Hirer, name: str) -> str:
         raise Refused(
             f"new:{name} does not name a model: it takes provider/model, such as new:{example}."
         )
-    return check(hirer, name)
+    return check_model(hirer, name)
 
 
-def check(hirer: Hirer, name: str) -> str:
-    """A model's name, if there is such a provider and we may ask it."""
+def check_model(hirer: Hirer, name: str) -> str:
+    """Return the model's name if its provider exists and has a key; refuse it otherwise."""
     try:
         hirer.check_model(name)
     except Misconfigured as error:
@@ -94,10 +96,10 @@ def check(hirer: Hirer, name: str) -> str:
     return name
 
 
-def _specialist(
+def _idle_or_new_specialist(
     tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
 ) -> Agent:
-    """Somebody of this kind who has nothing to do, else a new one."""
+    """Return an idle agent of this specialist's kind, else hire one; `fresh` always hires."""
     if not fresh:
         for agent in teams.members(tx, hirer.agent.team_id):
             if agent.role == specialist.name and not nodes.has_open(tx, agent.id):
@@ -114,7 +116,7 @@ def _specialist(
 
 
 def cli_agent(tx: Tx, hirer: Hirer, command: str, *, name: str = "") -> Agent:
-    """A command that works as a teammate."""
+    """Hire a command-line program as a teammate."""
     command = command.strip()
     try:
         words = shlex.split(command)
@@ -154,7 +156,7 @@ def _hire(
     )
 
 
-def engage(tx: Tx, agent: Agent, node_id: NodeId) -> None:
-    """Remember what somebody was hired for; it is what they stay for, unless promoted."""
+def set_purpose(tx: Tx, agent: Agent, node_id: NodeId) -> None:
+    """Store which node an agent was hired for. It leaves when its work is done, unless promoted."""
     if not agent.persistent and agent.created_for is None:
         teams.AGENTS.update(tx, agent.id, created_for=node_id)

@@ -1,8 +1,8 @@
-"""People: hiring within limits, leaving, and who on a team does what."""
+"""Roster: add agents to a team within its limits, retire them, and list what each is doing."""
 
 import re
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
@@ -14,8 +14,23 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 EVERYONE = "everyone"
+"""The address of all members of a team."""
 RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE, "new", "cli"})
+"""Names that no agent may have, because they mean something else in an address."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+
+
+class AgentDetails(TypedDict, total=False):
+    """Fields of `Agent` that a new agent need not have."""
+
+    kind: AgentKind
+    command: str | None
+    tools: tuple[str, ...]
+    identity: str
+    notes: str
+    persistent: bool
+    created_for: NodeId | None
+    parent_thread_id: ThreadId | None
 
 
 def hire(
@@ -25,18 +40,11 @@ def hire(
     name: str,
     role: str,
     model: str,
-    kind: AgentKind = "llm",
-    command: str | None = None,
-    tools: tuple[str, ...] = (),
-    identity: str = "",
-    notes: str = "",
-    persistent: bool = True,
-    created_for: NodeId | None = None,
-    parent_thread_id: ThreadId | None = None,
+    **details: Unpack[AgentDetails],
 ) -> Agent:
-    """A new member, if the team may still grow."""
+    """Add an agent to the team; refuse if the team is full or the name is taken."""
     _check_name(name)
-    make_room(tx, team_id)
+    check_capacity(tx, team_id)
     if name.lower() in teams.names(tx, team_id):
         raise Refused(f"There is already a {name!r} on this team; choose another name.")
     agent = Agent(
@@ -46,14 +54,7 @@ def hire(
         role=role,
         model=model,
         created_at=tx.now,
-        kind=kind,
-        command=command,
-        tools=tools,
-        identity=identity,
-        notes=notes,
-        persistent=persistent,
-        created_for=created_for,
-        parent_thread_id=parent_thread_id,
+        **details,
     )
     AGENTS.insert(tx, agent)
     tx.emit(
@@ -63,8 +64,8 @@ def hire(
         name=name,
         role=role,
         model=model,
-        kind=kind,
-        created_for=created_for,
+        kind=agent.kind,
+        created_for=agent.created_for,
     )
     return agent
 
@@ -77,13 +78,16 @@ def _check_name(name: str) -> None:
         )
 
 
-def make_room(tx: Tx, team_id: TeamId) -> None:
-    """Refuse to let a team grow beyond its limits; its row is held, so that nobody else does."""
+def check_capacity(tx: Tx, team_id: TeamId) -> None:
+    """Refuse if the team is full or hired too many agents within a minute.
+
+    Locks the team's row, so that two transactions cannot both take the last place.
+    """
     limits = TEAMS.get(tx, team_id, lock=True).limits
     if teams.count(tx, team_id) >= limits.agents:
         raise Refused(
             f"The team has {limits.agents} members and may have no more. Give the work to one of "
-            "them, or wait until somebody who was hired for one task is done."
+            "them, or wait until a member that was hired for one task is done."
         )
     if teams.hired_since(tx, team_id, tx.now - timedelta(minutes=1)) >= limits.hires_per_minute:
         raise Refused(
@@ -93,9 +97,9 @@ def make_room(tx: Tx, team_id: TeamId) -> None:
 
 
 def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
-    """A name nobody on the team ever had: the stem, or the stem with a number.
+    """Return a name that no agent of the team ever had: the stem, or the stem with a number.
 
-    The team's row is held, so that nobody else takes it meanwhile.
+    Locks the team's row, so that no other transaction takes the name before the commit.
     """
     TEAMS.get(tx, team_id, lock=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
@@ -105,8 +109,8 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
     return next(n for i in range(2, 10_000) if (n := f"{stem}-{i}").lower() not in taken)
 
 
-def leave(tx: Tx, agent: Agent) -> bool:
-    """Let somebody go who was hired for one task, when nothing is left to do for them."""
+def retire(tx: Tx, agent: Agent) -> bool:
+    """Retire an agent that was hired for one task and is not needed any more; False if it stays."""
     if agent.persistent or agent.retired_at is not None or nodes.is_needed(tx, agent.id):
         return False
     AGENTS.update(tx, agent.id, retired_at=tx.now)
@@ -114,26 +118,26 @@ def leave(tx: Tx, agent: Agent) -> bool:
     return True
 
 
-def return_to_work(tx: Tx, agent: Agent) -> Agent:
-    """Bring back somebody who has left; they count as a member again."""
+def reinstate(tx: Tx, agent: Agent) -> Agent:
+    """Return the agent as a member of the team; one that had left counts as a member again."""
     if agent.retired_at is None:
         return agent
-    make_room(tx, agent.team_id)
+    check_capacity(tx, agent.team_id)
     AGENTS.update(tx, agent.id, retired_at=None)
     return AGENTS.get(tx, agent.id)
 
 
 def promote(tx: Tx, agent: Agent) -> Agent:
-    """Somebody hired for one task stays for good."""
+    """Make an agent that was hired for one task a permanent member."""
     if not agent.persistent:
-        agent = return_to_work(tx, agent)
+        agent = reinstate(tx, agent)
         AGENTS.update(tx, agent.id, persistent=True)
         tx.emit(agent.team_id, "agent.promoted", agent_id=agent.id, name=agent.name)
     return AGENTS.get(tx, agent.id)
 
 
 class Member(NamedTuple):
-    """An agent, what it is at, and the thread it is in."""
+    """An agent, what it is doing, and its current or last node and thread."""
 
     agent: Agent
     doing: Doing
@@ -142,7 +146,7 @@ class Member(NamedTuple):
 
 
 def members(tx: Tx, team_id: TeamId, *, all: bool = False) -> list[Member]:
-    """Everyone on a team, coordinator first; with those who have left, if all are wanted."""
+    """Return the members of a team, coordinator first; `all` adds those that have left."""
     everyone = teams.members(tx, team_id)
     if all:
         where = "team_id = :team_id and retired_at is not null order by id"
@@ -151,6 +155,7 @@ def members(tx: Tx, team_id: TeamId, *, all: bool = False) -> list[Member]:
 
 
 def member(tx: Tx, agent: Agent) -> Member:
+    """Return an agent with what it is doing now."""
     current = nodes.open_of(tx, agent.id)
     node = current[0] if current else nodes.last_of(tx, agent.id)
     thread = None if node is None else threads.of_node(tx, node.id)
@@ -158,7 +163,7 @@ def member(tx: Tx, agent: Agent) -> Member:
 
 
 def of_thread(tx: Tx, thread_id: str) -> Member:
-    """Whose thread this is, with the node it was last worked on for."""
+    """Return the agent of a thread, with this thread and the node it was last used for."""
     thread = threads.THREADS.find(tx, thread_id)
     if thread is None:
         raise NotFound("thread", thread_id, known="`agiraph agents` lists agents and threads.")
@@ -176,7 +181,7 @@ def _doing(tx: Tx, agent: Agent, current: list[WorkNode]) -> Doing:
             return "working"
         case NodeStatus.WAITING:
             asked = [w.waiting_on for n in current for w in waits.of_node(tx, n.id)]
-            person = any(on.startswith(("answer:", "approval:")) for on in asked)
+            person = any(on.is_for_person for on in asked)
             return "waiting_for_you" if person else "waiting"
         case _:
             return "queued"

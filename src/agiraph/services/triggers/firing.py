@@ -13,7 +13,7 @@ from agiraph.domain.triggers import NOTHING_TO_DO, ONCE, Firing, Outcome, Trigge
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, planning, taint
-from agiraph.services.board.notices import first_line
+from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.triggers import configuration
@@ -94,7 +94,7 @@ def skip(
 
 def _spent(tx: Tx, trigger: Trigger) -> StopReason | None:
     payer = triggers.payer(tx, trigger)
-    return None if payer is None else budgets.empty(tx, payer)
+    return None if payer is None else budgets.exhausted_above(tx, payer)
 
 
 def go_on(tx: Tx, trigger: Trigger, due: datetime | None) -> None:
@@ -179,13 +179,13 @@ def _run(tx: Tx, trigger: Trigger) -> WorkNode:
         raise Refused(f"{node.id} is {node.status}, it cannot be started any more.")
     if not planning.is_ready(tx, node):
         raise Refused(f"{node.id} still needs other work to be done first.")
-    return planning.hand_out(tx, node)
+    return planning.assign_ready(tx, node)
 
 
 def _wake(tx: Tx, trigger: Trigger, news: str, tainted_by: str | None) -> WorkNode:
     """The agent gets up: what it finds before it is a node of this trigger's."""
     team = TEAMS.get(tx, trigger.team_id)
-    agent = roster.return_to_work(tx, AGENTS.get(tx, trigger.agent_id))
+    agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
     last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
     title, task = _words(tx, trigger, team, news, last)
     if last is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agiraph.domain.agents import Agent
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import budgets, notices, taint
+from agiraph.services.board import budgets, taint, texts
 from agiraph.services.triggers import configuration, firing
 from agiraph.services.triggers.configuration import Heartbeat
 from agiraph.store import messages, nodes, triggers
@@ -83,7 +83,7 @@ def _asleep(tx: Tx, trigger: Trigger, form: Heartbeat) -> _Closed | None:
     if opens := configuration.opens_at(form.hours, trigger.zone, tx.now):
         return _Closed(f"outside of {form.hours}", opens)
     payer = triggers.payer(tx, trigger)
-    if payer is not None and (spent := budgets.empty(tx, payer)):
+    if payer is not None and (spent := budgets.exhausted_above(tx, payer)):
         return _Closed(f"budget: {spent}", tx.now + timedelta(seconds=form.interval_seconds))
     return None
 
@@ -117,7 +117,7 @@ def _since(trigger: Trigger) -> datetime:
 def _news(tx: Tx, agent: Agent, ended: Sequence[WorkNode]) -> list[str]:
     unseen = messages.unseen(tx, agent.id)
     found = [f"{len(unseen)} unread messages, which follow"] if unseen else []
-    return found + [f"{notices.title_of(node)} ({node.id}) is {node.status}" for node in ended]
+    return found + [f"{texts.title_of(node)} ({node.id}) is {node.status}" for node in ended]
 
 
 def _changed(trigger: Trigger, hashes: Hashes | None) -> list[str]:

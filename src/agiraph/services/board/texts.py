@@ -1,13 +1,13 @@
-"""Notices: what the runtime tells an agent about work, always in one envelope."""
+"""Texts: the wording of tasks and results for agents, and the lengths that texts may have."""
 
 from collections.abc import Sequence
 
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
-"""Characters that one piece of work may put into another's thread; the rest is in its files."""
+"""Characters of a node's result that go into another thread; its files hold the rest."""
 NAMES = 2000
-"""Characters of the list of what it published."""
+"""Characters of the list of a node's published files."""
 TITLE = 200
 """Characters of a title, wherever one is shown."""
 DOUBTS = 4000
@@ -17,13 +17,13 @@ REASON = 400
 LISTED = 20
 """Nodes or files that one sentence names; of more, it gives the number."""
 MESSAGE = 100_000
-"""Characters of one message. A model or a person who writes more is refused; what the runtime
-itself reports is shortened, because nobody could write it anew."""
+"""Characters of one message. A longer one from a model or a person is refused; the runtime's own
+reports are cut instead, because nobody could write them again."""
 NO_WORDS = "(It ended without a word.)"
 
 
 def assignment(node: WorkNode, *, giver: str) -> str:
-    """A task, for whoever is to do it."""
+    """Return a node's task as text for its assignee."""
     lines = [
         "[Task] You have been given a task.",
         f"Title: {title_of(node)}",
@@ -33,14 +33,14 @@ def assignment(node: WorkNode, *, giver: str) -> str:
     if node.refs:
         named = ", ".join(f"{name} ({path})" for name, path in node.refs.items())
         lines.append(f"To read with read_ref: {named}")
-    parts = ["\n".join(lines), _framed("TASK", node.task.strip())]
+    parts = ["\n".join(lines), _frame("TASK", node.task.strip())]
     if node.acceptance:
         parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))
     return "\n\n".join(parts)
 
 
 def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST) -> str:
-    """How a task ended, for whoever gave it, with so much of its result."""
+    """Return how a node ended as text for its creator, with `longest` characters of its result."""
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
         f"Title: {title_of(node)}",
@@ -53,8 +53,8 @@ def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST
         more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
         lines.append(f"Files: {shown[:NAMES]}{more}")
     if node.doubts:
-        lines.append(f"Not confirmed: {cut(node.doubts, DOUBTS)}")
-    return "\n".join(lines) + "\n\n" + _framed("RESULT", _cut(text, longest))
+        lines.append(f"Not confirmed: {truncate(node.doubts, DOUBTS)}")
+    return "\n".join(lines) + "\n\n" + _frame("RESULT", _truncate_result(text, longest))
 
 
 _ENDINGS = {
@@ -65,22 +65,23 @@ _ENDINGS = {
 
 
 def title_of(node: WorkNode) -> str:
-    return cut(node.title.strip(), TITLE) or first_line(node.task) or node.id
+    """Return a node's title, else the first line of its task, else its id."""
+    return truncate(node.title.strip(), TITLE) or first_line(node.task) or node.id
 
 
-def cut(text: str, most: int) -> str:
-    """The text, or as much of it as fits with a mark at its end."""
+def truncate(text: str, most: int) -> str:
+    """Return the text, cut to `most` characters with `…` at the end if it is longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def listed(names: Sequence[str], by: str = "; ") -> str:
-    """The first of these names in one line, and how many more there are."""
+def join_limited(names: Sequence[str], by: str = "; ") -> str:
+    """Join the first names into one line, and say how many more there are."""
     shown = by.join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown}{by}and {len(names) - LISTED} more"
 
 
-def fitted(text: str, *, whole: str = "") -> str:
-    """The text as a message can carry it: never blank, and never longer than a message.
+def fit_message(text: str, *, whole: str = "") -> str:
+    """Return the text so that it fits into a message: not blank, and not longer than MESSAGE.
 
     `whole` says where all of a long text is.
     """
@@ -92,16 +93,16 @@ def fitted(text: str, *, whole: str = "") -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of a text, as far as a title goes."""
+    """Return the first line of a text, cut to the length of a title."""
     first = next(iter(text.strip().splitlines()), "")
     return first if len(first) <= 80 else first[:79] + "…"
 
 
-def _framed(what: str, text: str) -> str:
+def _frame(what: str, text: str) -> str:
     return f"--- {what} ---\n{text}\n--- END OF {what} ---"
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncate_result(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     where = "in its files" if longest == LONGEST else "by task_output"

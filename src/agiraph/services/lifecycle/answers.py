@@ -1,0 +1,59 @@
+"""Answers: a person answers a question or decides on a request for approval."""
+
+from agiraph.domain.ids import HUMAN, AgentId, MessageId
+from agiraph.domain.messages import Decision, Message
+from agiraph.domain.waits import WaitingOn
+from agiraph.services.board import stage_clocks, waiting
+from agiraph.services.mail import bus
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS, coordinator
+from agiraph.store.tx import Tx
+
+
+def answer_question(
+    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
+) -> None:
+    """Close a question or a request with a person's answer, and give it to the call that waits.
+
+    The question is closed in the same transaction, so only the first answer counts. If no call
+    waits any more, the answer goes to the agent as a message.
+    """
+    question = bus.close(tx, question_id, text, decision=decision)
+    note = f" They say: {text}" if text else ""
+    if question.kind == "question":
+        heard = waiting.settle(tx, WaitingOn("answer", question_id), text)
+        late = f"(answering {question.text!r}) {text}"
+    elif decision == "approve":
+        heard = waiting.settle(tx, WaitingOn("approval", question_id), None) or _has_ended(
+            tx, question
+        )
+        allowed = "Make the same call again if you still want it: it is allowed now."
+        late = f"(about {question.text!r}) Approved.{note} {allowed}"
+    else:
+        refused = f"The human refused this call.{note}"
+        heard = waiting.settle(tx, WaitingOn("approval", question_id), refused, failed=True)
+        heard = heard or _has_ended(tx, question)
+        late = f"(about {question.text!r}) {refused}"
+    if not heard:
+        # No call waits: it was interrupted, or its node has ended.
+        bus.send(
+            tx,
+            team_id=question.team_id,
+            sender=HUMAN,
+            recipient=_member_or_coordinator(tx, AgentId(question.sender)),
+            text=late,
+            in_reply_to=question_id,
+        )
+    if question.node_id is not None:
+        stage_clocks.pause_or_resume_above(tx, question.node_id)
+
+
+def _has_ended(tx: Tx, question: Message) -> bool:
+    """Whether the node that asked has ended, so that there is no call left to approve."""
+    return question.node_id is None or NODES.get(tx, question.node_id).status.is_final
+
+
+def _member_or_coordinator(tx: Tx, agent_id: AgentId) -> AgentId:
+    """Return this agent's id, or the coordinator's if the agent has left the team."""
+    agent = AGENTS.get(tx, agent_id)
+    return agent.id if agent.retired_at is None else coordinator(tx, agent.team_id).id

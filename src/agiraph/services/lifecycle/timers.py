@@ -1,0 +1,25 @@
+"""Timers: what happens when the time of a wait, a stage or a trigger has come."""
+
+from agiraph.domain.ids import StageId, TriggerId
+from agiraph.services.board import stage_clocks, stages, waiting
+from agiraph.services.triggers import due, firing
+from agiraph.store import waits
+from agiraph.store.tx import Tx
+
+
+def fire_due(tx: Tx, *timer_ids: str) -> int:
+    """Fire every timer that is due, or only these; return how many fired.
+
+    A timer's row is deleted in the transaction that acts on it. Of two processes that see the same
+    timer, one deletes the row and acts; the other finds no row and does nothing.
+    """
+    fired = [timer for timer in timer_ids or waits.due(tx) if waits.ring(tx, timer)]
+    # Each prefix belongs to one kind of timer; ids of plain timers have none.
+    for timer in fired:
+        if timer.startswith(stage_clocks.TIMER):
+            stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
+        elif timer.startswith(firing.TIMER):
+            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+        else:
+            waiting.time_out(tx, timer)
+    return len(fired)
