@@ -10,7 +10,7 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.providers.prices import Terms
-from agiraph.providers.registry import Keys, Server
+from agiraph.providers.registry import Account, Keys, Server
 from agiraph.runtime.command_line import Command
 
 KEYS = {
@@ -35,14 +35,12 @@ def test_every_provider_is_set_by_the_variables_its_own_tools_read(tmp_path: Pat
         "OPENROUTER_BASE_URL": "http://r/v1",
     }
     assert load(tmp_path, **KEYS, **addresses).keys == Keys(
-        anthropic_key="sk-ant-canary",
-        anthropic_url="http://a",
-        openai_key="sk-canary",
-        openai_url="http://o/v1",
-        gemini_key="AIza-canary",
-        gemini_url="http://g",
-        openrouter_key="sk-or-canary",
-        openrouter_url="http://r/v1",
+        {
+            "anthropic": Account(key="sk-ant-canary", base_url="http://a"),
+            "openai": Account(key="sk-canary", base_url="http://o/v1"),
+            "gemini": Account(key="AIza-canary", base_url="http://g"),
+            "openrouter": Account(key="sk-or-canary", base_url="http://r/v1"),
+        }
     )
 
 

@@ -14,7 +14,7 @@ from agiraph.domain.work import NodeStatus, Usage
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.text import TextModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
@@ -208,7 +208,9 @@ async def test_a_thread_begun_with_native_calls_goes_on_in_words() -> None:
 
 
 @pytest.mark.parametrize("wire", [OpenAIModel, AnthropicModel, GeminiModel])
-async def test_a_thread_may_go_from_words_to_native_calls_and_back(wire: Any, http: Http) -> None:
+async def test_a_thread_may_go_from_words_to_native_calls_and_back(
+    wire: Any, http: HttpClient
+) -> None:
     def script(seen: Seen) -> Says:
         if seen.tools:
             return says("Hm.", Call("read_file", {"path": "b.md"}, id="n"), thinking="A file.")
