@@ -8,7 +8,7 @@ from agiraph.providers.fallback import Fallback
 from agiraph.providers.prices import Priced, Prices
 from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
-from agiraph.providers.text import TextModel
+from agiraph.providers.text import TextToolModel
 
 SHORT_WAIT_S = 5.0
 """The longest backoff of a model when another model, or a person, waits for the call's end."""
@@ -75,7 +75,7 @@ class Catalogue:
         provider, _, model = bare.partition("/")
         if provider in self._own:
             own = self._own[provider](model)
-            return own if name == bare else TextModel(own)
+            return own if name == bare else TextToolModel(own)
         wire = self._wire(name)
         circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         guarded = Guarded(model=wire, circuit=circuit)
@@ -89,7 +89,7 @@ class Catalogue:
 
     def _wire(self, name: str) -> Model:
         if name.startswith("text/"):
-            return TextModel(self.registry.resolve(name.removeprefix("text/")))
+            return TextToolModel(self.registry.resolve(name.removeprefix("text/")))
         return self.registry.resolve(name)
 
 
