@@ -283,3 +283,15 @@ def test_a_command_that_makes_no_sense_is_refused_with_its_place(
     place = f"{tmp_path / config.FILE}: {said}"
     with pytest.raises(Misconfigured, match=f"^{re.escape(place)}"):
         load(tmp_path, written)
+
+
+def test_proxies_are_shown_without_their_passwords(tmp_path: Path) -> None:
+    found = load(tmp_path, https_proxy="http://ada:canary-of-it@proxy:3128", NO_PROXY="a.b, .c.d")
+
+    assert {k: v for k, v in found.shown.items() if "PROXY" in k} == {
+        "HTTPS_PROXY": Setting(value="http://…@proxy:3128", origin="environment"),
+        "NO_PROXY": Setting(value="a.b, .c.d", origin="environment"),
+    }
+    assert "canary" not in repr(found)
+    assert found.keys.proxies.for_url("https://api.openai.com/v1") is not None
+    assert not [name for name in load(tmp_path).shown if "PROXY" in name]

@@ -55,8 +55,11 @@ class Catalogue:
         )
 
     def _names_for_prices(self, names: str) -> list[str]:
-        """Return the chain's names for the price list. It must not know a model of one's own, so
-        such a model is called `own`."""
+        """Return the chain's names for the price list.
+
+        A model of one's own is called `own`: the list must not price it like a vendor's model
+        that has the same name.
+        """
         if names not in self._price_names:
             chain = split_chain(names)
             free = {*self._own, "demo"}

@@ -96,7 +96,7 @@ def encode(
     prefix = buffer.prefix((model, request.tools), lambda: _prefix(model, request.tools))
     settings: Part = {}
     if request.max_output_tokens is not None:
-        # Compatible servers know only the older name, so it is tried first.
+        # Many compatible servers know only the older name, so it is tried first.
         newer = "max_completion_tokens"
         settings[newer if newer in adjustments else "max_tokens"] = request.max_output_tokens
     if request.tools and not request.may_call:
