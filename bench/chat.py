@@ -15,7 +15,7 @@ from typing import Any
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.runtime.lanes import PLACES
 from agiraph.testing.world import World
 from agiraph.tools.context import RunContext
@@ -57,7 +57,7 @@ async def measure() -> dict[str, Any]:
         world = World(
             home,
             clock=SystemClock(),
-            keys=Keys(openai_key="k", openai_url=stub.url),
+            keys=Keys({"openai": Account(key="k", base_url=stub.url)}),
             tools=(note_tool(),),
             compares=False,
             reply_model="scripted/mouth",

@@ -19,7 +19,7 @@ from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, launch
 
 from agiraph.domain.time import SystemClock
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
 
@@ -149,7 +149,7 @@ async def main() -> None:
     long = await seeding.long_team(home)
     wide = await seeding.wide_team(home)
     async with ModelServer(write_long) as model, async_playwright() as playwright:
-        keys = Keys(openai_key="k", openai_url=model.openai_url)
+        keys = Keys({"openai": Account(key="k", base_url=model.openai_url)})
         async with serving(home, clock=SystemClock(), keys=keys) as served:
             browser = await launch(playwright)
             context = await browser.new_context(**DESKTOP)

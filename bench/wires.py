@@ -15,7 +15,7 @@ from agiraph.domain.ids import ThreadId
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import Model, Request
 from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.script import Seen
@@ -72,7 +72,7 @@ def _serve(ready: Any) -> None:
     uvloop.run(main())
 
 
-def models(url: str, http: Http) -> dict[str, Model]:
+def models(url: str, http: HttpClient) -> dict[str, Model]:
     return {
         "chat-completions": OpenAIModel(
             name="openai/x", model="x", base_url=f"{url}/v1", key="k", http=http
@@ -126,7 +126,7 @@ async def measure() -> dict[str, Any]:
     process = Process(target=_serve, args=(ready,), daemon=True)
     process.start()
     url = ready.get(timeout=30)
-    http = Http()
+    http = HttpClient()
     raw = Raw(url)
     await raw.open()
     found: dict[str, Any] = {}

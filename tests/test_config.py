@@ -10,7 +10,7 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.providers.prices import Terms
-from agiraph.providers.registry import Keys, Server
+from agiraph.providers.registry import Account, Keys, Server
 from agiraph.runtime.command_line import Command
 
 KEYS = {
@@ -35,14 +35,12 @@ def test_every_provider_is_set_by_the_variables_its_own_tools_read(tmp_path: Pat
         "OPENROUTER_BASE_URL": "http://r/v1",
     }
     assert load(tmp_path, **KEYS, **addresses).keys == Keys(
-        anthropic_key="sk-ant-canary",
-        anthropic_url="http://a",
-        openai_key="sk-canary",
-        openai_url="http://o/v1",
-        gemini_key="AIza-canary",
-        gemini_url="http://g",
-        openrouter_key="sk-or-canary",
-        openrouter_url="http://r/v1",
+        {
+            "anthropic": Account(key="sk-ant-canary", base_url="http://a"),
+            "openai": Account(key="sk-canary", base_url="http://o/v1"),
+            "gemini": Account(key="AIza-canary", base_url="http://g"),
+            "openrouter": Account(key="sk-or-canary", base_url="http://r/v1"),
+        }
     )
 
 
@@ -285,3 +283,15 @@ def test_a_command_that_makes_no_sense_is_refused_with_its_place(
     place = f"{tmp_path / config.FILE}: {said}"
     with pytest.raises(Misconfigured, match=f"^{re.escape(place)}"):
         load(tmp_path, written)
+
+
+def test_proxies_are_shown_without_their_passwords(tmp_path: Path) -> None:
+    found = load(tmp_path, https_proxy="http://ada:canary-of-it@proxy:3128", NO_PROXY="a.b, .c.d")
+
+    assert {k: v for k, v in found.shown.items() if "PROXY" in k} == {
+        "HTTPS_PROXY": Setting(value="http://…@proxy:3128", origin="environment"),
+        "NO_PROXY": Setting(value="a.b, .c.d", origin="environment"),
+    }
+    assert "canary" not in repr(found)
+    assert found.keys.proxies.for_url("https://api.openai.com/v1") is not None
+    assert not [name for name in load(tmp_path).shown if "PROXY" in name]

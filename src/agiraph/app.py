@@ -14,7 +14,7 @@ from agiraph.home.sandbox import CommandRules, Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
-from agiraph.providers.registry import Keys, Maker, Registry
+from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.dispatcher import Dispatcher
@@ -86,7 +86,7 @@ class Runtime:
         prices: Prices | None = None,
         clock: Clock | None = None,
         tools: tuple[Tool, ...] = (),
-        own_models: Mapping[str, Maker] | None = None,
+        own_models: Mapping[str, ModelFactory] | None = None,
         commands: Mapping[str, Command] | None = None,
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,

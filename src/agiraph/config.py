@@ -14,8 +14,10 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Place, chain, find, written_in
 from agiraph.logs import LEVELS
+from agiraph.providers.http_proxy import Proxies
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import VENDORS, Keys, Server
+from agiraph.providers.registry import Account, Keys, Server
+from agiraph.providers.vendors import KEY_VARIABLES, REMOTE_VENDOR_NAMES, VENDORS
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
@@ -55,9 +57,7 @@ class Settings(Place):
     """Every setting with its origin, secrets masked: for people to look at."""
 
 
-SECRETS = frozenset(
-    ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "AGIRAPH_TOKEN")
-)
+SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
 _SERVERS = "servers"
 _MODELS = "models"
 _COMMANDS = "commands"
@@ -65,7 +65,7 @@ _LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_NOT_SERVERS = VENDORS | {"demo", "text"}
+_NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
@@ -106,17 +106,17 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", masked), origin=found.origin)
         return found.value
 
-    keys = Keys(
-        anthropic_key=pick("ANTHROPIC_API_KEY", ""),
-        anthropic_url=pick("ANTHROPIC_BASE_URL", ""),
-        openai_key=pick("OPENAI_API_KEY", ""),
-        openai_url=pick("OPENAI_BASE_URL", ""),
-        gemini_key=pick("GEMINI_API_KEY", ""),
-        gemini_url=pick("GOOGLE_GEMINI_BASE_URL", ""),
-        openrouter_key=pick("OPENROUTER_API_KEY", ""),
-        openrouter_url=pick("OPENROUTER_BASE_URL", ""),
-        servers=_servers(home / FILE, written.get(_SERVERS, {}), environ),
-    )
+    accounts = {
+        vendor.name: Account(
+            key=pick(vendor.key_variable, ""), base_url=pick(vendor.url_variable, "")
+        )
+        for vendor in VENDORS
+        if not vendor.is_local
+    }
+    servers = _servers(home / FILE, written.get(_SERVERS, {}), environ)
+    keys = Keys(accounts, servers=servers, proxies=Proxies.read(environ))
+    for name, value in keys.proxies.shown().items():
+        shown[name] = Setting(value=value, origin="environment")
     for name, server in keys.servers.items():
         key = f" (key in {server.key_env}: {'set' if server.key else 'missing'})"
         value = _PASSWORD.sub(r"\1:…@", server.base_url) + (key if server.key_env else "")
@@ -133,7 +133,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         shown[f"{_LIMITS}.{name}"] = Setting(value=str(value), origin=origin)
     channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
     for name, channel in channels.items():
-        shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.shown, origin=FILE)
+        shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
     web = web_of(home / FILE, written.get(_SEARCH), environ, own_port=address.port)
@@ -146,7 +146,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(
         home=home,
         database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
-        model=pick("AGIRAPH_MODEL", keys.first_model),
+        model=pick("AGIRAPH_MODEL", keys.default_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         keys=keys,
         prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),

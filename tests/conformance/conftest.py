@@ -11,7 +11,7 @@ from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import ThreadId
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.registry import Registry
 from agiraph.services.lifecycle import teams
@@ -68,22 +68,22 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def http(clock: ManualClock) -> AsyncIterator[Http]:
-    opened = Http(clock, stall_seconds=STALL_SECONDS)
+async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
+    opened = HttpClient(clock, stall_timeout_s=STALL_SECONDS)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-async def impatient(clock: ManualClock) -> AsyncIterator[Http]:
+async def impatient(clock: ManualClock) -> AsyncIterator[HttpClient]:
     """One that gives a silent server up at once."""
-    opened = Http(clock, stall_seconds=IMPATIENT)
+    opened = HttpClient(clock, stall_timeout_s=IMPATIENT)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def model_on(http: Http, clock: ManualClock, tmp_path: Path) -> ModelOn:
+def model_on(http: HttpClient, clock: ManualClock, tmp_path: Path) -> ModelOn:
     """The model that a server plays, by way of the settings a person would make."""
 
     def make(provider: Provider, server: ModelServer) -> Asked:

@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.providers.base import Reply
-from agiraph.providers.http import Http, Response
+from agiraph.providers.http import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, Asked, ModelOn, Provider
 from tests.providers.said import request
@@ -25,8 +25,8 @@ STREAMS: dict[str, tuple[Provider, Says]] = {
 }
 FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"'}
 """What a stream has to have said before it may end."""
-CUT_OFF = "The answer was cut off before its end."
-BROKEN = "Cannot reach host: the connection was closed before the answer's end."
+CUT_OFF = "The response was cut off before its end."
+BROKEN = "Cannot reach host: the connection was closed before the end of the response."
 
 
 class Recording:
@@ -57,7 +57,7 @@ class Recording:
         writer.close()
 
 
-async def record(http: Http, server: ModelServer, model: Asked) -> tuple[bytes, Reply]:
+async def record(http: HttpClient, server: ModelServer, model: Asked) -> tuple[bytes, Reply]:
     """The bytes of a stream, and what they say."""
     reply = await model.reply(request())
     [seen] = server.requests
@@ -66,13 +66,13 @@ async def record(http: Http, server: ModelServer, model: Asked) -> tuple[bytes, 
         "openai": "/v1/chat/completions",
         "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
     }[seen.wire]
-    stream = await http.post(server.url + path, headers={}, body=(seen.raw,), hear=_heard)
+    stream = await http.post(server.url + path, headers={}, body=(seen.raw,), handle=_heard)
     return stream, reply
 
 
 async def _heard(response: Response) -> bytes:
     said = b""
-    while chunk := await response.chunk():
+    while chunk := await response.read_chunk():
         said += chunk
     return said
 
@@ -94,7 +94,7 @@ async def cut_everywhere(
 
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
 async def test_a_stream_that_ends_at_any_byte_is_the_whole_reply_or_none(
-    model_on: ModelOn, http: Http, provider: Provider, said: Says
+    model_on: ModelOn, http: HttpClient, provider: Provider, said: Says
 ) -> None:
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)
@@ -111,7 +111,7 @@ async def test_a_stream_that_ends_at_any_byte_is_the_whole_reply_or_none(
 
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
 async def test_a_line_that_breaks_at_any_byte_gives_the_whole_reply_or_none(
-    model_on: ModelOn, http: Http, provider: Provider, said: Says
+    model_on: ModelOn, http: HttpClient, provider: Provider, said: Says
 ) -> None:
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)

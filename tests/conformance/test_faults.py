@@ -12,7 +12,7 @@ from agiraph.domain.errors import (
     ModelUnavailable,
 )
 from agiraph.providers.base import Request
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
@@ -41,7 +41,7 @@ def at_first(form: Form, fault: Fault) -> Script:
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("name", [*FAULTS, "empty"])
 async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_may_help(
-    model_on: ModelOn, clock: ManualClock, impatient: Http, form: Form, name: str
+    model_on: ModelOn, clock: ManualClock, impatient: HttpClient, form: Form, name: str
 ) -> None:
     def opened(server: ModelServer) -> Asked:
         model = model_on(form.provider, server)

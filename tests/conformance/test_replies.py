@@ -144,7 +144,7 @@ async def test_a_limit_that_was_spent_on_thinking_is_told(
         with pytest.raises(ModelGarbled) as caught:
             await model_on(provider, server).reply(request())
 
-    said = "The model used up its limit of output before it said a word."
+    said = "The model reached its limit of output tokens before any text."
     assert str(caught.value) == said
 
 
@@ -235,7 +235,7 @@ async def test_json_that_is_none_is_garbled(model_on: ModelOn, provider: Provide
         with pytest.raises(ModelGarbled) as caught:
             await model_on(provider, server).reply(asked)
 
-    assert str(caught.value) == "The answer is not the JSON that was asked for: 'It is Köln.'"
+    assert str(caught.value) == "The model was asked for JSON and answered: 'It is Köln.'"
 
 
 @pytest.mark.parametrize("begun", [False, True])

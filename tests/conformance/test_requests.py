@@ -7,8 +7,8 @@ import pytest
 
 from agiraph.domain.chat import Attachment, Turn
 from agiraph.providers.base import Request
-from agiraph.providers.http import Http
-from agiraph.providers.registry import Keys, Registry
+from agiraph.providers.http import HttpClient
+from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.conformance.conftest import KEY, PROVIDERS, Asked, ModelOn, Provider
 from tests.conformance.threads import (
@@ -161,13 +161,15 @@ async def test_the_key_and_the_version_go_into_the_headers(
 
 
 @pytest.mark.parametrize("name", ["anthropic/m", "openai/m", "gemini/m", "openrouter/m"])
-async def test_without_a_key_none_is_sent(http: Http, clock: ManualClock, name: str) -> None:
+async def test_without_a_key_none_is_sent(http: HttpClient, clock: ManualClock, name: str) -> None:
     async with ModelServer([says("Done.")]) as server:
         keys = Keys(
-            anthropic_url=server.anthropic_url,
-            openai_url=server.openai_url,
-            gemini_url=server.gemini_url,
-            openrouter_url=server.openai_url,
+            {
+                "anthropic": Account(base_url=server.anthropic_url),
+                "openai": Account(base_url=server.openai_url),
+                "gemini": Account(base_url=server.gemini_url),
+                "openrouter": Account(base_url=server.openai_url),
+            }
         )
         model = Registry(keys, clock).resolve(name)
         assert isinstance(model, Asked)

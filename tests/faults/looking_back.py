@@ -28,13 +28,13 @@ class Told:
     """A channel that ends where no crash of ours can reach it."""
 
     kinds = INBOX
-    shown = "ledger"
+    description = "ledger"
 
     def __init__(self, home: Path) -> None:
         self._ledger = Ledger(home)
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        self._ledger.note("told", f"{parcel.key} {parcel.message.text}")
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        self._ledger.note("told", f"{outgoing.key} {outgoing.message.text}")
 
 
 def _react(home: Path) -> Callable[[Request], Says]:

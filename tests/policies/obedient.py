@@ -13,7 +13,7 @@ from agiraph.testing import call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.web.access import Web
-from agiraph.web.addresses import Gate
+from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
 from agiraph.web.search import Hit, LocalEngine
 
@@ -109,5 +109,5 @@ def web(out_there: Sink, snippet: str = "") -> Web:
         return ["127.0.0.1"]
 
     hit = Hit(title="bread", url=out_there.url("/page"), snippet=snippet or "bread")
-    gate = Gate(resolve=resolve, also=frozenset({"127.0.0.1"}))
-    return Web(fetcher=Fetcher(gate=gate), engine=LocalEngine([hit]))
+    policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
+    return Web(fetcher=Fetcher(policy=policy), engine=LocalEngine([hit]))

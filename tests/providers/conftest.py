@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import uvloop
 
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
 
@@ -16,11 +16,9 @@ KEY = "sk-canary-4711"
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Lines are tested on the loop that commands use as well as on Python's own."""
+    """Run connection tests on uvloop, which commands use, and on asyncio's own loop."""
     own = {"asyncio": asyncio.new_event_loop}
-    return (
-        own | {"uvloop": uvloop.new_event_loop} if "test_http_connection" in item.path.name else own
-    )
+    return own | {"uvloop": uvloop.new_event_loop} if "test_http_" in item.path.name else own
 
 
 @pytest.fixture
@@ -29,14 +27,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def http(clock: ManualClock) -> AsyncIterator[Http]:
-    opened = Http(clock, stall_seconds=0.2)
+async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
+    opened = HttpClient(clock, stall_timeout_s=0.2)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def model_on(http: Http) -> Callable[[ModelServer], OpenAIModel]:
+def model_on(http: HttpClient) -> Callable[[ModelServer], OpenAIModel]:
     """The model that a server plays."""
 
     def make(server: ModelServer) -> OpenAIModel:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agiraph.providers.http import Http, Response
+from agiraph.providers.http import HttpClient, Response
 from agiraph.providers.http_connection import Body
 
 Talk = Callable[["Caller"], Awaitable[None]]
@@ -87,15 +87,15 @@ def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
     return b"HTTP/1.1 %b\r\ncontent-length: %d\r\n%b\r\n%b" % (status, len(body), lines, body)
 
 
-async def ask(http: Http, server: RawServer, body: Body = (b"{}",)) -> bytes:
+async def ask(http: HttpClient, server: RawServer, body: Body = (b"{}",)) -> bytes:
     """What the server answers."""
-    return await http.post(server.url, headers={}, body=body, hear=heard)
+    return await http.post(server.url, headers={}, body=body, handle=heard)
 
 
 async def heard(response: Response) -> bytes:
     """The whole body of an answer."""
     said = b""
-    while chunk := await response.chunk():
+    while chunk := await response.read_chunk():
         said += chunk
     return said
 

@@ -7,10 +7,10 @@ from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Reply, Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.circuit import FAILURES, REST_SECONDS, Circuit, Guarded
+from agiraph.providers.circuit import MAX_FAILURES, OPEN_SECONDS, CircuitBreaker, Guarded
 from agiraph.providers.fallback import Fallback
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import Keys, Registry
+from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Status
 
@@ -23,22 +23,22 @@ def _down(times: int) -> list[BaseException]:
 
 async def test_a_provider_that_keeps_failing_is_left_alone_and_then_probed_once() -> None:
     clock = ManualClock()
-    inner = ScriptedModel("x/y", [*_down(FAILURES), *_down(1), says("back"), says("on")])
-    model = Guarded(model=inner, circuit=Circuit("x", clock))
-    for _ in range(FAILURES):
+    inner = ScriptedModel("x/y", [*_down(MAX_FAILURES), *_down(1), says("back"), says("on")])
+    model = Guarded(model=inner, circuit=CircuitBreaker("x", clock))
+    for _ in range(MAX_FAILURES):
         with pytest.raises(ModelUnavailable, match=r"^down$"):
             await model.reply(REQUEST)
 
-    with pytest.raises(ModelUnavailable, match="left alone for 30 s") as caught:
+    with pytest.raises(ModelUnavailable, match="not called for 30 s") as caught:
         await model.reply(REQUEST)
-    assert (len(inner.requests), caught.value.retry_after) == (FAILURES, REST_SECONDS)
+    assert (len(inner.requests), caught.value.retry_after) == (MAX_FAILURES, OPEN_SECONDS)
 
-    clock.advance(seconds=REST_SECONDS)
+    clock.advance(seconds=OPEN_SECONDS)
     with pytest.raises(ModelUnavailable, match=r"^down$"):
         await model.reply(REQUEST)  # the probe fails: it rests again
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="is not called for"):
         await model.reply(REQUEST)
-    clock.advance(seconds=REST_SECONDS)
+    clock.advance(seconds=OPEN_SECONDS)
     assert [(await model.reply(REQUEST)).text for _ in range(2)] == ["back", "on"]
 
 
@@ -73,9 +73,11 @@ async def test_an_overloaded_provider_is_replaced_in_the_middle_of_a_run(world: 
         ]
         async with ModelServer(script) as sound:
             keys = Keys(
-                anthropic_key="k", anthropic_url=broken.anthropic_url,
-                openai_key="k", openai_url=sound.openai_url,
-            )  # fmt: skip
+                {
+                    "anthropic": Account(key="k", base_url=broken.anthropic_url),
+                    "openai": Account(key="k", base_url=sound.openai_url),
+                }
+            )
             world._keys = keys
             await world.restart()
             founded = await world.found("Go on", model="anthropic/claude-x, openai/test")
@@ -93,9 +95,11 @@ async def test_two_providers_work_in_one_run(world: World) -> None:
         ModelServer([says(call("finish", summary="by openai"))]) as two,
     ):
         world._keys = Keys(
-            anthropic_key="k", anthropic_url=one.anthropic_url,
-            openai_key="k", openai_url=two.openai_url,
-        )  # fmt: skip
+            {
+                "anthropic": Account(key="k", base_url=one.anthropic_url),
+                "openai": Account(key="k", base_url=two.openai_url),
+            }
+        )
         await world.restart()
         first = await world.found("One", model="anthropic/claude-x")
         second = await world.found("Two", model="openai/test")
@@ -108,7 +112,7 @@ async def test_two_providers_work_in_one_run(world: World) -> None:
 async def test_a_known_price_is_written_with_the_reply_and_an_unknown_one_is_not_guessed() -> None:
     async with ModelServer([says("hello", input_tokens=1000, output_tokens=100)] * 2) as server:
         clock = ManualClock()
-        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         prices = Prices({"openai/mine": Terms(input_usd=2.0, output_usd=10.0, window=5000)})
         models = Catalogue(Registry(keys, clock), prices, clock)
         replies: list[Reply] = [

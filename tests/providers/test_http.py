@@ -13,15 +13,15 @@ from agiraph.domain.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.providers.http import Http, Response, error_text
+from agiraph.providers.http import HttpClient, Response, error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 
 
-async def ask(http: Http, server: ModelServer) -> None:
+async def ask(http: HttpClient, server: ModelServer) -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "Hello."}]}'
     await http.post(
-        f"{server.openai_url}/chat/completions", headers={}, body=(body,), hear=answered
+        f"{server.openai_url}/chat/completions", headers={}, body=(body,), handle=answered
     )
 
 
@@ -29,7 +29,7 @@ async def answered(response: Response) -> None:
     raise AssertionError("it was answered")
 
 
-async def refusal(http: Http, step: Step) -> ModelError:
+async def refusal(http: HttpClient, step: Step) -> ModelError:
     async with ModelServer([step]) as server:
         with pytest.raises(ModelError) as caught:
             await ask(http, server)
@@ -40,7 +40,7 @@ async def refusal(http: Http, step: Step) -> ModelError:
 
 
 @pytest.mark.parametrize("code", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-async def test_what_may_pass_by_itself_is_unavailable(http: Http, code: int) -> None:
+async def test_what_may_pass_by_itself_is_unavailable(http: HttpClient, code: int) -> None:
     error = await refusal(http, Status(code, "Not now."))
 
     assert isinstance(error, ModelUnavailable)
@@ -60,7 +60,7 @@ async def test_what_may_pass_by_itself_is_unavailable(http: Http, code: int) -> 
     ],
 )
 async def test_what_will_not_pass_is_refused_with_what_to_check(
-    http: Http, code: int, advice: str
+    http: HttpClient, code: int, advice: str
 ) -> None:
     error = await refusal(http, Status(code, "No."))
 
@@ -77,7 +77,7 @@ async def test_what_will_not_pass_is_refused_with_what_to_check(
         Trickle(20, context_overflow()),
     ],
 )
-async def test_a_thread_that_no_longer_fits_is_told_apart(http: Http, step: Step) -> None:
+async def test_a_thread_that_no_longer_fits_is_told_apart(http: HttpClient, step: Step) -> None:
     assert isinstance(await refusal(http, step), ContextExceeded)
 
 
@@ -102,7 +102,7 @@ async def test_a_thread_that_no_longer_fits_is_told_apart(http: Http, step: Step
     ],
 )
 async def test_how_long_to_wait_is_understood_in_every_form(
-    http: Http, value: str, seconds: float | None
+    http: HttpClient, value: str, seconds: float | None
 ) -> None:
     error = await refusal(http, Status(429, "Slow down.", {"retry-after": value}))
 
@@ -110,7 +110,9 @@ async def test_how_long_to_wait_is_understood_in_every_form(
     assert error.retry_after == seconds
 
 
-async def test_a_date_to_wait_for_is_measured_on_the_clock(http: Http, clock: ManualClock) -> None:
+async def test_a_date_to_wait_for_is_measured_on_the_clock(
+    http: HttpClient, clock: ManualClock
+) -> None:
     clock.advance(hours=5)
     date = format_datetime(clock.now() + timedelta(seconds=40), usegmt=True)
     error = await refusal(http, Status(503, "Later.", {"retry-after": date}))
@@ -119,7 +121,7 @@ async def test_a_date_to_wait_for_is_measured_on_the_clock(http: Http, clock: Ma
     assert error.retry_after == 40.0
 
 
-async def test_nothing_is_sent_to_where_a_server_points(http: Http) -> None:
+async def test_nothing_is_sent_to_where_a_server_points(http: HttpClient) -> None:
     async with ModelServer([]) as elsewhere:
         there = f"{elsewhere.openai_url}/chat/completions"
         error = await refusal(http, Status(307, "Moved.", {"location": there}))
@@ -128,7 +130,7 @@ async def test_nothing_is_sent_to_where_a_server_points(http: Http) -> None:
         assert (elsewhere.requests, elsewhere.refused) == ([], [])
 
 
-async def test_a_port_where_nobody_listens_may_be_tried_again(http: Http) -> None:
+async def test_a_port_where_nobody_listens_may_be_tried_again(http: HttpClient) -> None:
     async with ModelServer([]) as server:
         pass
 
@@ -136,7 +138,7 @@ async def test_a_port_where_nobody_listens_may_be_tried_again(http: Http) -> Non
         await ask(http, server)
 
 
-async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: Http) -> None:
+async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: HttpClient) -> None:
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example ESMTP\r\n")
         await writer.drain()
@@ -147,16 +149,16 @@ async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: Http) 
     async with server:
         address = f"http://127.0.0.1:{port}/v1"
         with pytest.raises(ModelUnavailable, match=f"Cannot reach 127.0.0.1:{port}: "):
-            await http.post(address, headers={}, body=(b"{}",), hear=answered)
+            await http.post(address, headers={}, body=(b"{}",), handle=answered)
 
 
-async def test_a_password_in_an_address_is_not_repeated(http: Http) -> None:
+async def test_a_password_in_an_address_is_not_repeated(http: HttpClient) -> None:
     async with ModelServer([]) as server:
         pass
 
     address = server.url.replace("://", "://ada:secret@")
     with pytest.raises(ModelUnavailable) as caught:
-        await http.post(address, headers={}, body=(b"{}",), hear=answered)
+        await http.post(address, headers={}, body=(b"{}",), handle=answered)
     assert "secret" not in str(caught.value)
 
 
@@ -179,10 +181,12 @@ def test_what_an_error_says_is_found_in_every_shape(raw: bytes, said: str) -> No
 
 
 @pytest.mark.parametrize("key", ["a\r\nx-injected: yes", "a\nb", "a\r", "a\0"])
-async def test_a_key_cannot_bring_headers_of_its_own(http: Http, key: str) -> None:
+async def test_a_key_cannot_bring_headers_of_its_own(http: HttpClient, key: str) -> None:
     async with ModelServer([]) as server:
         headers = {"authorization": f"Bearer {key}"}
-        with pytest.raises(Misconfigured, match="holds a line break"):
-            await http.post(f"{server.openai_url}/a", headers=headers, body=(b"{}",), hear=answered)
+        with pytest.raises(Misconfigured, match="contains a line break"):
+            await http.post(
+                f"{server.openai_url}/a", headers=headers, body=(b"{}",), handle=answered
+            )
 
     assert (server.requests, server.refused) == ([], [])

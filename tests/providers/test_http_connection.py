@@ -1,4 +1,4 @@
-"""Lines: connections are kept, shared, never mixed up, and dropped the moment nobody listens."""
+"""Connections are kept, shared, never mixed up, and closed when nobody waits for a response."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,8 +6,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelUnavailable
-from agiraph.providers.http import Http, Response
-from agiraph.providers.http_connection import BUFFERED, SLICE, Line, LineError, Lines, split
+from agiraph.providers.http import HttpClient, Response
+from agiraph.providers.http_connection import (
+    MAX_BUFFERED_BYTES,
+    SEND_CHUNK_BYTES,
+    ConnectionFailed,
+    ConnectionPool,
+    HttpConnection,
+    parse_url,
+)
 from agiraph.testing import ManualClock
 from tests.providers.raw import Caller, RawServer, answer, ask, echo, until
 
@@ -16,28 +23,28 @@ MANY = 200
 
 
 @pytest.fixture
-async def http(clock: ManualClock) -> AsyncIterator[Http]:
-    opened = Http(clock, stall_seconds=20)
+async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
+    opened = HttpClient(clock, stall_timeout_s=20)
     yield opened
     await opened.close()
 
 
-def idle(http: Http, server: RawServer) -> list[Line]:
+def idle(http: HttpClient, server: RawServer) -> list[HttpConnection]:
     """The lines that wait to be used again."""
-    return [line for line in http._lines._idle[split(server.url)[0]] if line.reusable]
+    return [line for line in http._pool._idle[parse_url(server.url)[0]] if line.is_reusable]
 
 
 # ---- one after the other ---------------------------------------------------------------------
 
 
-async def test_a_line_is_used_again(http: Http) -> None:
+async def test_a_line_is_used_again(http: HttpClient) -> None:
     async with RawServer(echo).open() as server:
         said = [await ask(http, server, (b"%d" % number,)) for number in range(5)]
 
     assert said == [b"%d on 1" % number for number in range(5)]
 
 
-async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: Http) -> None:
+async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: HttpClient) -> None:
     async def once(caller: Caller) -> None:
         await caller.hear()
         await caller.say(answer(b"bye", b"connection: close"))
@@ -49,7 +56,7 @@ async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: Http)
     assert server.connections == 3
 
 
-async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: Http) -> None:
+async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: HttpClient) -> None:
     async def once(caller: Caller) -> None:
         await caller.hear()
         await caller.say(answer(b"for now"))
@@ -58,13 +65,13 @@ async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: Htt
         said: list[bytes] = []
         for _ in range(3):
             said.append(await ask(http, server))
-            await until(lambda: not any(line.reusable for line in idle(http, server)))
+            await until(lambda: not any(line.is_reusable for line in idle(http, server)))
 
     assert (said, server.connections) == ([b"for now"] * 3, 3)
 
 
 async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
-    http: Http,
+    http: HttpClient,
 ) -> None:
     """Whoever has heard enough goes on at once; the line's last bytes are still read."""
     gate = asyncio.Event()
@@ -78,7 +85,9 @@ async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
     async with RawServer(slow_end).open() as server:
         for _ in range(2):
             gate.clear()
-            said = await http.post(server.url, headers={}, body=(b"{}",), hear=Response.chunk)
+            said = await http.post(
+                server.url, headers={}, body=(b"{}",), handle=Response.read_chunk
+            )
             assert said == b"all"
             gate.set()
             await until(lambda: bool(idle(http, server)))
@@ -86,7 +95,7 @@ async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
     assert server.connections == 1
 
 
-async def test_what_comes_behind_an_answer_does_not_get_into_the_next(http: Http) -> None:
+async def test_what_comes_behind_an_answer_does_not_get_into_the_next(http: HttpClient) -> None:
     async def chatter(caller: Caller) -> None:
         await caller.hear()
         await caller.say(answer(b"one") + answer(b"unasked"))
@@ -119,7 +128,7 @@ FORMS = {
 
 @pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-async def test_an_answer_is_read_in_every_form(http: Http, form: bytes, torn: bool) -> None:
+async def test_an_answer_is_read_in_every_form(http: HttpClient, form: bytes, torn: bool) -> None:
     async def say(caller: Caller) -> None:
         await caller.hear()
         await caller.say(*([form[n : n + 1] for n in range(len(form))] if torn else [form]))
@@ -142,7 +151,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN.keys())
-async def test_an_answer_that_breaks_off_is_none(http: Http, said: bytes) -> None:
+async def test_an_answer_that_breaks_off_is_none(http: HttpClient, said: bytes) -> None:
     async def say(caller: Caller) -> None:
         await caller.hear()
         await caller.say(said)
@@ -164,24 +173,24 @@ async def test_a_long_request_goes_out_in_slices_while_others_get_their_turn() -
         await caller.say(answer(b"read"))
 
     body = (b"a" * 3, bytearray(b"b" * (6 * MEBIBYTE + 1)), b"c" * MEBIBYTE)
-    pool = Lines(20)
+    pool = ConnectionPool(20)
     async with RawServer(slowly).open() as server:
-        host, path, _ = split(server.url)
-        connection = await pool.take(host)
+        host, path, _ = parse_url(server.url)
+        connection = await pool.acquire(host)
         length = sum(len(piece) for piece in body)
         head = f"POST {path} HTTP/1.1\r\ncontent-length: {length}\r\n\r\n".encode()
-        asking = asyncio.create_task(connection.ask(head, body))
+        asking = asyncio.create_task(connection.send_request(head, body))
         waiting: list[int] = []
         while not asking.done():
             waiting.append(connection._transport.get_write_buffer_size())
             await asyncio.sleep(0)
         await asking
-        pool.give_back(host, connection, heard=True)
+        pool.release(host, connection, is_answered=True)
         await pool.close()
 
     assert heard == [b"".join(body)]
-    assert max(waiting) <= 4 * SLICE
-    assert len(waiting) > length // (8 * SLICE)  # so often somebody else could have worked
+    assert max(waiting) <= 4 * SEND_CHUNK_BYTES
+    assert len(waiting) > length // (8 * SEND_CHUNK_BYTES)  # other tasks ran that often
 
 
 async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
@@ -193,28 +202,28 @@ async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
         await caller.say(*[b"10000\r\n" + piece + b"\r\n"] * 256, b"0\r\n\r\n")
         await caller.until_gone()
 
-    pool = Lines(20)
+    pool = ConnectionPool(20)
     async with RawServer(gush).open() as server:
-        host, path, _ = split(server.url)
-        connection = await pool.take(host)
-        await connection.ask(
+        host, path, _ = parse_url(server.url)
+        connection = await pool.acquire(host)
+        await connection.send_request(
             f"POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n".encode(), (b"{}",)
         )
         most = total = 0
-        while chunk := await connection.chunk():
+        while chunk := await connection.read_chunk():
             total += len(chunk)
             for _ in range(20):  # whoever reads has other things to do as well
                 await asyncio.sleep(0)
-                most = max(most, connection._buffered)
-        reusable = connection.reusable
-        pool.give_back(host, connection, heard=True)
+                most = max(most, connection._unread_bytes)
+        reusable = connection.is_reusable
+        pool.release(host, connection, is_answered=True)
         await pool.close()
 
     assert (total, reusable) == (256 * 65_536, True)
-    assert most <= BUFFERED + 4 * 65_536
+    assert most <= MAX_BUFFERED_BYTES + 4 * 65_536
 
 
-async def test_a_server_that_has_heard_enough_is_listened_to(http: Http) -> None:
+async def test_a_server_that_has_heard_enough_is_listened_to(http: HttpClient) -> None:
     async def impatient(caller: Caller) -> None:
         await caller.reader.readuntil(b"\r\n\r\n")
         await caller.say(answer(b"Too much.", status=b"413 Payload Too Large"))
@@ -229,7 +238,7 @@ async def test_a_server_that_has_heard_enough_is_listened_to(http: Http) -> None
     assert server.connections == 2  # half a request is on the first
 
 
-async def test_two_hundred_requests_at_once_get_their_own_answers(http: Http) -> None:
+async def test_two_hundred_requests_at_once_get_their_own_answers(http: HttpClient) -> None:
     waiting = 0
     everybody = asyncio.Event()
 
@@ -259,7 +268,9 @@ async def test_two_hundred_requests_at_once_get_their_own_answers(http: Http) ->
 @pytest.mark.parametrize(
     "said", [b"", HEAD, HEAD + CHUNKED + b"\r\n5\r\nhello\r\n"], ids=["asked", "head", "body"]
 )
-async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(http: Http, said: bytes) -> None:
+async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(
+    http: HttpClient, said: bytes
+) -> None:
     gone, told = asyncio.Event(), asyncio.Event()
 
     async def go_on(caller: Caller) -> None:
@@ -279,7 +290,7 @@ async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(http: Http, s
         assert idle(http, server) == []
 
 
-async def test_a_long_request_that_is_cancelled_hangs_up_at_once(http: Http) -> None:
+async def test_a_long_request_that_is_cancelled_hangs_up_at_once(http: HttpClient) -> None:
     gone = asyncio.Event()
 
     async def deaf(caller: Caller) -> None:
@@ -299,16 +310,16 @@ async def test_a_server_that_is_silent_is_given_up(clock: ManualClock) -> None:
     async def silent(caller: Caller) -> None:
         await caller.until_gone()
 
-    impatient = Http(clock, stall_seconds=0.05)
+    impatient = HttpClient(clock, stall_timeout_s=0.05)
     async with RawServer(silent).open() as server:
-        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+        with pytest.raises(ModelUnavailable, match=r"no data arrived for 0\.05 s\.$"):
             await ask(impatient, server)
-        with pytest.raises(ModelUnavailable, match=r"nothing was heard for 0\.05 s\.$"):
+        with pytest.raises(ModelUnavailable, match=r"no data arrived for 0\.05 s\.$"):
             await ask(impatient, server, (b"x" * 32 * MEBIBYTE,))
     await impatient.close()
 
 
 async def test_a_line_error_says_what_happened() -> None:
-    pool = Lines(20)
-    with pytest.raises(LineError, match="111"):
-        await pool.take(split("http://127.0.0.1:1/")[0])
+    pool = ConnectionPool(20)
+    with pytest.raises(ConnectionFailed, match="111"):
+        await pool.acquire(parse_url("http://127.0.0.1:1/")[0])

@@ -1,4 +1,4 @@
-"""Lines in secret: whom to trust, and what is said to whom one does not."""
+"""ConnectionPool in secret: whom to trust, and what is said to whom one does not."""
 
 import ssl
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.providers import http_connection
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.testing import ManualClock
 from tests.providers.raw import Caller, RawServer, answer, ask, echo
 
@@ -17,8 +17,8 @@ MEBIBYTE = 2**20
 
 
 @pytest.fixture
-async def http(clock: ManualClock) -> AsyncIterator[Http]:
-    opened = Http(clock, stall_seconds=20)
+async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
+    opened = HttpClient(clock, stall_timeout_s=20)
     yield opened
     await opened.close()
 
@@ -46,13 +46,13 @@ def server_tls(certificate: Path) -> ssl.SSLContext:
 @pytest.fixture(autouse=True)
 def trust() -> Iterator[None]:
     """Whom to trust is read once in a process; here, once in a test."""
-    http_connection._trust.cache_clear()
+    http_connection.trusted_certificates.cache_clear()
     yield
-    http_connection._trust.cache_clear()
+    http_connection.trusted_certificates.cache_clear()
 
 
 async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
-    http: Http,
+    http: HttpClient,
     certificate: Path,
     server_tls: ssl.SSLContext,
     monkeypatch: pytest.MonkeyPatch,
@@ -65,7 +65,7 @@ async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
 
 
 async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
-    http: Http, server_tls: ssl.SSLContext
+    http: HttpClient, server_tls: ssl.SSLContext
 ) -> None:
     heard: list[bytes] = []
 
@@ -78,13 +78,13 @@ async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
 
     host = server.url.removeprefix("https://").removesuffix("/v1")
     assert str(caught.value) == (
-        f"{host} shows a certificate that is not trusted (self-signed certificate). If it is your "
-        "own, set SSL_CERT_FILE to a file with it."
+        f"The certificate of {host} is not trusted (self-signed certificate). If the server is "
+        "your own, set SSL_CERT_FILE to a file with its certificate."
     )
     assert b"".join(heard) == b""
 
 
-async def test_a_server_that_does_not_speak_tls_may_be_tried_again(http: Http) -> None:
+async def test_a_server_that_does_not_speak_tls_may_be_tried_again(http: HttpClient) -> None:
     async def plain(caller: Caller) -> None:
         await caller.reader.read(1)
         await caller.say(answer(b"in the open"))

@@ -10,7 +10,7 @@ import pytest
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Reply, Request
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel, encode
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Garbage, Status, Trickle
@@ -174,7 +174,7 @@ async def test_what_is_sent_is_what_the_vendor_documents(model_on: ModelOn) -> N
     }
 
 
-async def test_without_a_key_no_authorization_is_sent(http: Http) -> None:
+async def test_without_a_key_no_authorization_is_sent(http: HttpClient) -> None:
     async with ModelServer([says("Hello.")]) as server:
         address = server.openai_url + "/"
         model = OpenAIModel(name="openai/m", model="m", base_url=address, key="", http=http)

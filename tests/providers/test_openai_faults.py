@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.providers.base import Reply
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
 from agiraph.testing import Call, ModelServer, says
 from agiraph.testing.model_server import (
@@ -27,7 +27,7 @@ from tests.providers.conftest import KEY
 from tests.providers.said import request
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
-CUT_OFF = "The answer was cut off"
+CUT_OFF = "The response was cut off"
 
 
 async def failure(model_on: ModelOn, step: Step) -> ModelError:
@@ -61,7 +61,7 @@ async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_none(model_on: 
                 outcomes.append(str(error))
             assert "Grüße".startswith("".join(heard))
 
-    broken = f"Cannot reach {host}: the connection was closed before the answer's end."
+    broken = f"Cannot reach {host}: the connection was closed before the end of the response."
     assert outcomes == [*[broken] * (length - 1), whole, whole]
 
 
@@ -72,7 +72,7 @@ async def test_a_line_that_breaks_before_the_answer_begins_may_be_tried_again(
         host = server.url.removeprefix("http://")
         with pytest.raises(
             ModelUnavailable,
-            match=f"Cannot reach {host}: the connection was closed before the answer's end",
+            match=f"Cannot reach {host}: the connection was closed before the end of the response",
         ):
             await model_on(server).reply(request())
 
@@ -84,16 +84,16 @@ async def test_a_server_that_says_nothing_more_is_given_up(model_on: ModelOn, st
         with pytest.raises(ModelUnavailable) as caught:
             await model_on(server).reply(request())
 
-    assert str(caught.value) == f"Cannot reach {host}: nothing was heard for 0.2 s."
+    assert str(caught.value) == f"Cannot reach {host}: no data arrived for 0.2 s."
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"data: {nope}\n\n", "The answer is not JSON: b'{nope}'"),
-        (b"data: [1]\n\n", "The answer is not a JSON object: b'[1]'"),
-        (b'data: {"choices": 5}\n\n', "A piece of the stream cannot be read: "),
-        (b'data: {"choices": [5]}\n\n', "A piece of the stream cannot be read: "),
+        (b"data: {nope}\n\n", "The response is not JSON: b'{nope}'"),
+        (b"data: [1]\n\n", "The response is not a JSON object: b'[1]'"),
+        (b'data: {"choices": 5}\n\n', "An event of the stream cannot be read: "),
+        (b'data: {"choices": [5]}\n\n', "An event of the stream cannot be read: "),
         (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "5 is not text"),
         (b'data: {"choices": [{"delta": {"content": ["a"]}}]}\n\n', "is not text"),
         (b'data: {"choices": [{"delta": {"tool_calls": [{"id": 5}]}}]}\n\n', "5 is not text"),
@@ -101,7 +101,7 @@ async def test_a_server_that_says_nothing_more_is_given_up(model_on: ModelOn, st
             b'data: {"choices": [{"delta": {"tool_calls": [{"id": "a"}]}}]}\n\ndata: [DONE]\n\n',
             "a call without a name",
         ),
-        (b"data: [DONE]\n\n", "The model answered nothing at all."),
+        (b"data: [DONE]\n\n", "The model answered with neither text nor a tool call."),
     ],
 )
 async def test_what_cannot_be_read_is_garbled(model_on: ModelOn, data: bytes, said: str) -> None:
@@ -127,7 +127,7 @@ async def test_a_whole_answer_of_the_wrong_shape_is_garbled(
     error = await failure(model_on, Status(200, body))
 
     assert isinstance(error, ModelGarbled)
-    assert str(error).startswith("The answer lacks what a chat completion has: ")
+    assert str(error).startswith("The response is not a chat completion: ")
 
 
 @pytest.mark.parametrize("step", [Garbage(), Garbage(b""), Empty()])
@@ -142,7 +142,7 @@ async def test_a_reply_that_says_nothing_is_garbled(model_on: ModelOn) -> None:
     error = await failure(model_on, says(""))
 
     assert isinstance(error, ModelGarbled)
-    assert str(error) == "The model answered nothing at all."
+    assert str(error) == "The model answered with neither text nor a tool call."
 
 
 async def test_a_reply_that_is_withheld_is_refused(model_on: ModelOn) -> None:
@@ -158,7 +158,7 @@ async def test_a_reply_without_end_is_refused_before_it_fills_the_memory(
     error = await failure(model_on, Oversize(40 * 2**20))
 
     assert isinstance(error, ModelGarbled)
-    assert str(error) == "The answer is longer than 32 MiB."
+    assert str(error) == "The response is longer than 32 MiB."
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])
@@ -168,7 +168,7 @@ async def test_an_error_inside_the_stream_discards_the_reply(
     error = await failure(model_on, StreamError(chunks))
 
     assert isinstance(error, ModelUnavailable)
-    assert str(error) == "The answer broke off: Overloaded"
+    assert str(error) == "The response broke off: Overloaded"
 
 
 async def test_an_error_with_status_200_is_an_error(model_on: ModelOn) -> None:
@@ -195,7 +195,7 @@ async def test_a_key_that_the_server_repeats_is_struck_out(model_on: ModelOn, st
     assert KEY not in "".join(traceback.format_exception(error))
 
 
-async def test_the_key_is_not_shown_with_the_model(http: Http) -> None:
+async def test_the_key_is_not_shown_with_the_model(http: HttpClient) -> None:
     model = OpenAIModel(name="openai/m", model="m", base_url="http://x", key=KEY, http=http)
 
     assert KEY not in repr(model)

@@ -10,18 +10,19 @@ from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.demo import DemoModel
 from agiraph.providers.gemini import GeminiModel
 from agiraph.providers.openai import OpenAIModel
-from agiraph.providers.registry import Keys, Registry, Server
+from agiraph.providers.registry import Account, Keys, Registry, Server
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.said import request
 
 Wire = AnthropicModel | GeminiModel | OpenAIModel
 
 KEYS = Keys(
-    anthropic_key="sk-ant-canary",
-    openai_key="sk-canary-4711",
-    openai_url="http://127.0.0.1:9/v1",
-    gemini_key="AIza-canary",
-    openrouter_key="sk-or-canary",
+    {
+        "anthropic": Account(key="sk-ant-canary"),
+        "openai": Account(key="sk-canary-4711", base_url="http://127.0.0.1:9/v1"),
+        "gemini": Account(key="AIza-canary"),
+        "openrouter": Account(key="sk-or-canary"),
+    },
     servers={
         "house": Server(base_url="http://house:1/v1", key="sk-house-canary", key_env="HOUSE_KEY"),
         "locked": Server(base_url="http://locked:1/v1", key_env="LOCKED_KEY"),
@@ -71,7 +72,7 @@ async def test_a_name_leads_to_a_wire_an_address_and_a_key(
 
 
 async def test_without_an_address_the_vendor_is_asked() -> None:
-    registry = Registry(Keys(openai_key="sk"), ManualClock())
+    registry = Registry(Keys({"openai": Account(key="sk")}), ManualClock())
 
     assert wire(registry, "openai/m").base_url == "https://api.openai.com/v1"
 
@@ -111,8 +112,8 @@ def test_a_provider_without_a_key_says_which_setting_is_missing(name: str, said:
 
 async def test_a_server_whose_key_is_missing_says_where_it_should_be(registry: Registry) -> None:
     said = (
-        "locked/m needs a key in LOCKED_KEY, as [servers.locked] in agiraph.toml says; set it, or "
-        "take key_env out."
+        "locked/m needs a key in LOCKED_KEY, as [servers.locked] in agiraph.toml says. Set the "
+        "variable, or remove key_env."
     )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
         registry.resolve("locked/m")
@@ -121,10 +122,14 @@ async def test_a_server_whose_key_is_missing_says_where_it_should_be(registry: R
 @pytest.mark.parametrize(
     ("keys", "name", "setting"),
     [
-        (Keys(anthropic_url="localhost:1"), "anthropic/m", "ANTHROPIC_BASE_URL"),
-        (Keys(openai_url="localhost:1"), "openai/m", "OPENAI_BASE_URL"),
-        (Keys(gemini_url="localhost:1"), "gemini/m", "GOOGLE_GEMINI_BASE_URL"),
-        (Keys(openrouter_url="localhost:1"), "openrouter/m", "OPENROUTER_BASE_URL"),
+        (Keys({"anthropic": Account(base_url="localhost:1")}), "anthropic/m", "ANTHROPIC_BASE_URL"),
+        (Keys({"openai": Account(base_url="localhost:1")}), "openai/m", "OPENAI_BASE_URL"),
+        (Keys({"gemini": Account(base_url="localhost:1")}), "gemini/m", "GOOGLE_GEMINI_BASE_URL"),
+        (
+            Keys({"openrouter": Account(base_url="localhost:1")}),
+            "openrouter/m",
+            "OPENROUTER_BASE_URL",
+        ),
         (Keys(servers={"x": Server(base_url="localhost:1")}), "x/m", "base_url of [servers.x]"),
     ],
 )
@@ -136,7 +141,7 @@ def test_an_address_that_is_none_is_refused(keys: Keys, name: str, setting: str)
 
 async def test_what_is_resolved_can_be_asked() -> None:
     async with ModelServer([says("Hello.")]) as server:
-        registry = Registry(Keys(openai_url=server.openai_url), ManualClock())
+        registry = Registry(Keys({"openai": Account(base_url=server.openai_url)}), ManualClock())
         reply = await registry.resolve("openai/m").reply(request())
         await registry.close()
 
@@ -147,17 +152,29 @@ async def test_what_is_resolved_can_be_asked() -> None:
     ("keys", "model"),
     [
         (Keys(), "demo"),
-        (Keys(openai_url="http://127.0.0.1:9/v1"), "demo"),
-        (Keys(openrouter_key="k"), "openrouter/anthropic/claude-sonnet-5.5"),
-        (Keys(openrouter_key="k", gemini_key="k"), "gemini/gemini-3.8-flash"),
-        (Keys(openrouter_key="k", gemini_key="k", openai_key="k"), "openai/gpt-6-sol"),
+        (Keys({"openai": Account(base_url="http://127.0.0.1:9/v1")}), "demo"),
+        (Keys({"openrouter": Account(key="k")}), "openrouter/anthropic/claude-sonnet-5.5"),
+        (
+            Keys({"openrouter": Account(key="k"), "gemini": Account(key="k")}),
+            "gemini/gemini-3.8-flash",
+        ),
+        (
+            Keys(
+                {
+                    "openrouter": Account(key="k"),
+                    "gemini": Account(key="k"),
+                    "openai": Account(key="k"),
+                }
+            ),
+            "openai/gpt-6-sol",
+        ),
         (KEYS, "anthropic/claude-sonnet-5-5"),
     ],
 )
 def test_the_first_provider_with_a_key_is_asked_unless_told_otherwise(
     keys: Keys, model: str
 ) -> None:
-    assert keys.first_model == model
+    assert keys.default_model == model
 
 
 async def test_keys_are_not_shown(registry: Registry) -> None:

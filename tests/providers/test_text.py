@@ -14,9 +14,9 @@ from agiraph.domain.work import NodeStatus, Usage
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.openai import OpenAIModel
-from agiraph.providers.text import TextModel
+from agiraph.providers.text import TextToolModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
 from agiraph.testing.script import Seen
 from tests.providers.conftest import KEY as CANARY
@@ -110,7 +110,7 @@ async def test_of_the_vendors_own_only_the_thinking_is_kept() -> None:
     parts = VendorParts(vendor="anthropic", parts=[{"type": "text", "text": "Hello."}])
     theirs = ProviderData(thinking="Hm.", vendor=parts)
     answer = Reply(text="Hello.", provider_data=theirs, model="a/b")
-    reply = await TextModel(Recorded("a/b, c/d", answer), draw=lambda: KEY).reply(request())
+    reply = await TextToolModel(Recorded("a/b, c/d", answer), draw=lambda: KEY).reply(request())
 
     kept = ProviderData(thinking="Hm.", text=TextMark(key=KEY, kind="words"))
     assert reply == Reply(text="Hello.", provider_data=kept, model="text/a/b")
@@ -146,13 +146,13 @@ async def test_over_thirty_turns_what_was_sent_before_stays_to_the_byte(model_on
 
     transcript = thread()
     async with ModelServer(script) as server:
-        model = TextModel(model_on(server))
+        model = TextToolModel(model_on(server))
         for number in range(30):
             await step(model, transcript, f"ä{number}")
         sent = [seen.raw for seen in server.requests]
         roles = [message.role for message in server.requests[-1].messages]
         anew = Transcript(transcript.turns[:-3])  # as it was before the last reply
-        await TextModel(model_on(server)).reply(Request(transcript=anew, tools=(SPEC,)))
+        await TextToolModel(model_on(server)).reply(Request(transcript=anew, tools=(SPEC,)))
         again = server.requests[-1].raw
 
     assert server.refused == []
@@ -209,7 +209,9 @@ async def test_a_thread_begun_with_native_calls_goes_on_in_words() -> None:
 
 
 @pytest.mark.parametrize("wire", [OpenAIModel, AnthropicModel, GeminiModel])
-async def test_a_thread_may_go_from_words_to_native_calls_and_back(wire: Any, http: Http) -> None:
+async def test_a_thread_may_go_from_words_to_native_calls_and_back(
+    wire: Any, http: HttpClient
+) -> None:
     def script(seen: Seen) -> Says:
         if seen.tools:
             return says("Hm.", Call("read_file", {"path": "b.md"}, id="n"), thinking="A file.")
@@ -220,7 +222,7 @@ async def test_a_thread_may_go_from_words_to_native_calls_and_back(wire: Any, ht
     async with ModelServer(script) as server:
         url = server.openai_url if wire is OpenAIModel else server.url
         native = wire(name="a/m", model="m", base_url=url, key=CANARY, http=http)
-        for model in (TextModel(native), native, TextModel(native), native):
+        for model in (TextToolModel(native), native, TextToolModel(native), native):
             await step(model, transcript, "Hello.")
         last = server.requests[-1].messages
 
@@ -270,7 +272,7 @@ async def test_a_structured_answer_is_the_first_json_object_in_the_words() -> No
 
 @pytest.mark.parametrize("text", ["", " \n", "<think>Hm.", "<think>Hm.</think>\n"])
 async def test_a_reply_without_words_or_calls_is_garbled(text: str) -> None:
-    with pytest.raises(ModelGarbled, match="nothing at all"):
+    with pytest.raises(ModelGarbled, match="neither text nor a tool call"):
         await text_model(says(text)).reply(request(tools=(SPEC,)))
 
 
@@ -301,7 +303,7 @@ async def test_words_are_heard_as_they_come_and_calls_are_not(model_on: ModelOn,
         return says(text.replace("KEY", announced(seen.messages[-1].text)), chunk=size)
 
     async with ModelServer(script) as server:
-        reply = await TextModel(model_on(server)).reply(request(tools=(SPEC,)), heard.append)
+        reply = await TextToolModel(model_on(server)).reply(request(tools=(SPEC,)), heard.append)
 
     assert "".join(heard) == reply.text == "Two:\n<b>x</b>\nand\n<cal"
     assert "" not in heard

@@ -6,10 +6,10 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
 from agiraph.providers.text import KEY_LENGTH, KEY_LETTERS, draw_key
 from agiraph.providers.text_calls import (
-    DEEPEST,
-    MOST_CALLS,
+    MAX_CALLS,
+    MAX_DEPTH,
     NO_NAME,
-    Parsed,
+    ParsedReply,
     first_object,
     parse,
 )
@@ -46,7 +46,7 @@ def broken(name: str, malformed: str) -> ToolCall:
 def test_a_reply_is_its_words_and_its_calls(
     text: str, words: str, calls: tuple[ToolCall, ...]
 ) -> None:
-    assert parse(text.replace("KEY", KEY), KEY) == Parsed(text=words, calls=calls)
+    assert parse(text.replace("KEY", KEY), KEY) == ParsedReply(text=words, calls=calls)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_a_reply_is_its_words_and_its_calls(
 def test_what_only_looks_like_a_call_stays_words_and_is_noticed(text: str) -> None:
     text = text.replace("KEY", KEY)
 
-    assert parse(text, KEY) == Parsed(text=text.strip(), missed=True)
+    assert parse(text, KEY) == ParsedReply(text=text.strip(), has_missed_call=True)
 
 
 def test_without_a_key_nothing_is_a_call() -> None:
     text = "<call >{}</call>\n<call None>{}</call>"
 
-    assert parse(text, "") == Parsed(text=text)
+    assert parse(text, "") == ParsedReply(text=text)
 
 
 def test_a_call_rehearsed_in_thought_is_not_made() -> None:
@@ -82,24 +82,24 @@ def test_a_call_rehearsed_in_thought_is_not_made() -> None:
     read = parse(text, KEY)
 
     rehearsed = f"I could write\n{READ}".replace("KEY", KEY)
-    assert read == Parsed(
-        text="So:", calls=(tool_call("", "read_file", path="a.md"),), thought=rehearsed
+    assert read == ParsedReply(
+        text="So:", calls=(tool_call("", "read_file", path="a.md"),), thinking=rehearsed
     )
 
 
 def test_calls_in_one_reply_are_bounded_and_so_is_their_depth() -> None:
-    many = parse(f"<call {KEY} a>{{}}</call>\n" * (MOST_CALLS + 1), KEY)
-    fits = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
+    many = parse(f"<call {KEY} a>{{}}</call>\n" * (MAX_CALLS + 1), KEY)
+    fits = '{"a":' * MAX_DEPTH + "1" + "}" * MAX_DEPTH
     deep = f'{{"a":{fits}}}'
 
-    assert (len(many.calls), many.missed) == (MOST_CALLS, True)
+    assert (len(many.calls), many.has_missed_call) == (MAX_CALLS, True)
     assert parse(f"<call {KEY} a>{fits}</call>", KEY).calls[0].malformed is None
     assert parse(f"<call {KEY} a>{deep}</call>", KEY).calls == (broken("a", deep),)
 
 
 @pytest.mark.parametrize("text", ["No idea.", "{", "[1]", '{"a": 1', '{"a":' * 65 + "1" + "}" * 65])
 def test_a_text_without_a_whole_object_is_garbled(text: str) -> None:
-    with pytest.raises(ModelGarbled, match="Asked for a JSON object"):
+    with pytest.raises(ModelGarbled, match="was asked for a JSON object"):
         first_object(text)
 
 

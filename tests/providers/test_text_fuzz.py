@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
 from agiraph.domain.errors import ModelGarbled
 from agiraph.providers.base import Request
-from agiraph.providers.text import TextModel
+from agiraph.providers.text import TextToolModel
 from agiraph.providers.text_calls import (
-    MOST_CALLS,
+    MAX_CALLS,
     NO_NAME,
-    Parsed,
-    Reader,
+    ParsedReply,
+    ReplyParser,
     first_object,
-    label,
+    format_call,
     parse,
-    written,
+    tag_name,
 )
 from agiraph.testing import ScriptedModel, says
 from tests.box import Box
@@ -54,7 +54,7 @@ values = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1
 calls = st.builds(
     ToolCall,
     id=st.just(""),
-    name=st.text(min_size=1, max_size=20).map(label),
+    name=st.text(min_size=1, max_size=20).map(tag_name),
     arguments=st.dictionaries(fragments, values | st.lists(values, max_size=3), max_size=3),
 )
 
@@ -72,10 +72,10 @@ OPENED = re.compile(rf"^<call {KEY}(?=[\s>]|\Z)", re.MULTILINE)
 BLOCKS = ("```", "~~~", "<think>")
 
 
-def check(text: str, parsed: Parsed) -> None:
+def check(text: str, parsed: ParsedReply) -> None:
     """What holds of every reply: each call was opened with the key, at the beginning of a line."""
     opened = [line for line in text.split("\n") if line.startswith(f"<call {KEY}")]
-    assert len(parsed.calls) <= min(len(opened), MOST_CALLS)
+    assert len(parsed.calls) <= min(len(opened), MAX_CALLS)
     lines = iter(opened)
     for call in parsed.calls:
         assert call.id == ""
@@ -84,7 +84,7 @@ def check(text: str, parsed: Parsed) -> None:
         # In order, each by a line of its own; a name that is not in it stands in the JSON.
         assert any(call.name in line or "name" in text or call.name == NO_NAME for line in lines)
     if not any(block in text for block in BLOCKS):
-        assert [call.malformed is None for call in parsed.calls] == expected(text)[:MOST_CALLS]
+        assert [call.malformed is None for call in parsed.calls] == expected(text)[:MAX_CALLS]
 
 
 def expected(text: str) -> list[bool]:
@@ -137,7 +137,7 @@ def test_every_call_was_written_with_the_key_at_the_beginning_of_a_line(text: st
 def test_in_whatever_pieces_a_reply_comes_it_is_the_same_and_shown_is_what_is_kept(
     text: str, sizes: list[int]
 ) -> None:
-    reader = Reader(KEY)
+    reader = ReplyParser(KEY)
     cuts = (sizes[number % len(sizes)] for number in count())
     shown = [reader.feed(piece) for piece in torn(text, cuts)]
     shown.append(reader.end())
@@ -150,9 +150,9 @@ def test_in_whatever_pieces_a_reply_comes_it_is_the_same_and_shown_is_what_is_ke
 @inputs(500)
 @given(st.lists(calls, max_size=4), st.text(alphabet="ab c.\n", max_size=20))
 def test_calls_come_back_as_they_were_written(made: list[ToolCall], words: str) -> None:
-    text = "\n\n".join([words, *(written(call, KEY) for call in made)])
+    text = "\n\n".join([words, *(format_call(call, KEY) for call in made)])
 
-    assert parse(text, KEY) == Parsed(text=words.strip(), calls=tuple(made))
+    assert parse(text, KEY) == ParsedReply(text=words.strip(), calls=tuple(made))
 
 
 @inputs(500)
@@ -174,7 +174,9 @@ async def test_nothing_that_came_from_a_tool_or_a_person_is_ever_a_call(
         return says("\n".join([*shown, *(text.replace("<\\", "<") for text in shown)]))
 
     spent = iter([KEY, "zzzzzzzz"])  # the tool knows the first key, as the agent wrote it down
-    model = TextModel(ScriptedModel("scripted/m", [says("x"), parrot]), draw=lambda: next(spent))
+    model = TextToolModel(
+        ScriptedModel("scripted/m", [says("x"), parrot]), draw=lambda: next(spent)
+    )
     transcript = Transcript([turn("system", "You are Ada."), turn("user", message)])
     tools = (SPEC,)
     first = await model.reply(Request(transcript=transcript, tools=tools))
@@ -209,7 +211,7 @@ def barrage(seed: int, inputs: int) -> int:
             text = old[:at] + text + old[at + int(below() * 8) :]
         parsed = parse(text, KEY)
         check(text, parsed)
-        reader, cut = Reader(KEY), int(below() * len(text))
+        reader, cut = ReplyParser(KEY), int(below() * len(text))
         shown = reader.feed(text[:cut]) + reader.feed(text[cut:]) + reader.end()
         assert (shown.strip(), tuple(reader.calls)) == (parsed.text, parsed.calls)
         if parsed.calls:

@@ -6,7 +6,7 @@ from itertools import count
 
 from agiraph.domain.chat import ToolSpec, Transcript
 from agiraph.providers.base import Model, Request
-from agiraph.providers.text import TextModel, draw_key
+from agiraph.providers.text import TextToolModel, draw_key
 from agiraph.testing import ScriptedModel, says
 from agiraph.testing.scripted import Line
 from tests.providers.said import tool_call, turn
@@ -38,11 +38,11 @@ def writes(text: str) -> Line:
     return lambda asked: says(text.replace("KEY", announced(asked.transcript.turns[-1].text)))
 
 
-def text_model(*lines: Line, draw: Callable[[], str] = draw_key) -> TextModel:
-    return TextModel(ScriptedModel("scripted/plain", list(lines)), draw=draw)
+def text_model(*lines: Line, draw: Callable[[], str] = draw_key) -> TextToolModel:
+    return TextToolModel(ScriptedModel("scripted/plain", list(lines)), draw=draw)
 
 
-def shown(model: TextModel) -> list[tuple[str, str]]:
+def shown(model: TextToolModel) -> list[tuple[str, str]]:
     """What the model behind it was shown last."""
     assert isinstance(model.inner, ScriptedModel)
     asked = model.inner.requests[-1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.store import spend
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Step, context_overflow
@@ -35,7 +35,7 @@ async def test_the_prefix_is_stable_before_and_after_a_cut(
     tmp_path: Path, database_url: str
 ) -> None:
     async with ModelServer(note_taker(50)) as server:
-        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         prices = Prices({"openai/test": Terms(window=WINDOW)})
         async with World(
             tmp_path / "home", database_url=database_url, keys=keys, prices=prices
@@ -71,7 +71,7 @@ async def test_a_server_that_says_too_long_gets_the_thread_cut_and_the_work_goes
         says(call("finish", summary="done all the same")),
     ]
     async with ModelServer(script) as server:
-        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found("Read", model="openai/test")
             await world.settle()
@@ -92,7 +92,7 @@ async def test_a_thread_that_stays_too_long_parks_with_a_reason_and_goes_on_when
         says(call("finish", summary="fits now")),
     ]
     async with ModelServer(script) as server:
-        keys = Keys(openai_key="k", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found("Read", model="openai/test")
             await world.settle()

@@ -18,7 +18,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.work import NodeStatus
-from agiraph.runtime.channels import Channel, Undelivered
+from agiraph.runtime.channels import Channel, DeliveryFailed
 from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
@@ -139,7 +139,7 @@ async def test_every_kind_of_the_inbox_goes_out_and_nothing_else(
     ("manners", "error"),
     [
         (["fail", "fail", "take"], "answered 500: sigh"),
-        (["drop", "drop", "take"], "the connection was closed before the answer's end"),
+        (["drop", "drop", "take"], "the connection was closed before the end of the response"),
         (["stall", "stall", "take"], "no answer within 0.1 s"),
     ],
 )
@@ -148,7 +148,7 @@ async def test_a_hook_that_fails_twice_gets_it_the_third_time_with_the_same_key(
 ) -> None:
     web = Web(manners=list(manners))
     async with web.open():
-        hook = Webhook(url=web.url, seconds=0.1 if "stall" in manners else 20)
+        hook = Webhook(url=web.url, timeout_s=0.1 if "stall" in manners else 20)
         async with opened(tmp_path, database_url, hook=hook) as world:
             founded = await founded_in(world)
             message = await tell(world, founded)
@@ -307,15 +307,15 @@ class Choking:
     """A channel with a bug."""
 
     kinds = frozenset[MessageKind]({"briefing", "question"})
-    shown = "choking"
+    description = "choking"
 
     def __init__(self) -> None:
         self.taken: list[MessageId] = []
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        if parcel.message.kind == "question":
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        if outgoing.message.kind == "question":
             raise KeyError("a bug")
-        self.taken.append(parcel.message.id)
+        self.taken.append(outgoing.message.id)
 
 
 async def test_a_channel_that_breaks_over_one_message_takes_the_others(
@@ -335,16 +335,16 @@ class Counting:
     """Takes everything, and counts; hands over only when told."""
 
     kinds = frozenset[MessageKind]({"briefing"})
-    shown = "counting"
+    description = "counting"
 
     def __init__(self) -> None:
         self.keys: list[str] = []
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        self.keys.append(parcel.key)
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        self.keys.append(outgoing.key)
         await asyncio.sleep(0)
         if len(self.keys) % 5 == 0:
-            raise Undelivered("every fifth time")
+            raise DeliveryFailed("every fifth time")
 
 
 async def test_of_many_processes_one_sends_each_message(tmp_path: Path, postgres: object) -> None:
@@ -451,7 +451,7 @@ async def test_a_mail_server_that_is_down_or_silent_gets_it_later(
     tmp_path: Path, database_url: str, is_open: bool
 ) -> None:
     server = Mail(manners=["stall", "take"] if is_open else ["take"])
-    channel = post_office(server, seconds=0.2)
+    channel = post_office(server, timeout_s=0.2)
     async with opened(tmp_path, database_url, post=channel) as world:
         founded = await founded_in(world)
         if is_open:
@@ -494,7 +494,7 @@ async def test_a_password_is_only_told_to_a_server_that_proves_who_it_is(
         recipients=("a@example.org",),
         user="agents",
         password="swordfish-of-the-agents",
-        trust=trust,
+        tls=trust,
     )
     url = f"sqlite:///{tmp_path / 'agiraph.db'}"
     async with server.open(), opened(tmp_path, url, post=channel) as world:

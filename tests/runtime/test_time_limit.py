@@ -12,7 +12,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.store.tx import Aftermath
@@ -49,7 +49,7 @@ async def served(
     path: Path, script: Callable[[Seen], Step], **more: Any
 ) -> AsyncGenerator[tuple[World, ModelServer]]:
     async with asyncio.timeout(FAR_LESS_THAN_A_STALL), ModelServer(script) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(path / "home", clock=SystemClock(), keys=keys, **more) as world:
             yield world, server
 

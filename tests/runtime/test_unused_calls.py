@@ -8,7 +8,7 @@ import pytest
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.services.board import costs
 from agiraph.store import spend
 from agiraph.testing import ModelServer, World, says
@@ -71,7 +71,7 @@ async def booked(world: World, model: str = MODEL) -> tuple[int, float]:
 @pytest.mark.parametrize("case", REFUSED)
 async def test_a_refused_call_costs_nothing(tmp_path: Path, database_url: str, case: str) -> None:
     async with ModelServer(lambda _: REFUSED[case]) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         path = tmp_path / "home"
         async with World(path, database_url=database_url, keys=keys, prices=PRICES) as world:
             assert await booked(world) == (0, 0.0)
@@ -84,7 +84,7 @@ async def test_a_server_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, and never listening
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
-        keys = Keys(openai_key="sk-test", openai_url=url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
             assert await booked(world) == (0, 0.0)
 
@@ -92,7 +92,7 @@ async def test_a_server_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", MAY_HAVE_WORKED)
 async def test_a_call_that_may_have_worked_is_charged(tmp_path: Path, case: str) -> None:
     async with ModelServer(lambda _: MAY_HAVE_WORKED[case]) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
             lost, usd = await booked(world)
     assert (lost, usd > 0) == (1, True)
@@ -102,7 +102,7 @@ async def test_one_try_that_may_have_worked_is_enough(tmp_path: Path) -> None:
     """The first try is cut off, the second is refused: the call is charged."""
     steps: list[Step] = [Cut(60, says("This is a long answer.")), Status(401)]
     async with ModelServer(steps) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
             lost, _ = await booked(world)
     assert lost == 1
@@ -113,7 +113,7 @@ async def test_a_chain_is_charged_if_any_of_its_models_may_have_worked(tmp_path:
         return Status(500) if seen.model == "first" else Status(429, headers=LATER)
 
     async with ModelServer(script) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
             refused, _ = await booked(world, "openai/second, openai/third")
             lost, _ = await booked(world, "openai/first, openai/second")

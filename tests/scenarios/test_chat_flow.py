@@ -7,7 +7,7 @@ from pathlib import Path
 from agiraph.domain.ids import HUMAN, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.services.mail import bus
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
@@ -160,7 +160,7 @@ async def said(world: World, team_id: TeamId) -> list[tuple[str, str, str]]:
 async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_url: str) -> None:
     cast = Cast()
     async with ModelServer(cast.play) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             team, coordinator, goal = await world.found(GOAL, model="openai/lead")
             assert goal is not None

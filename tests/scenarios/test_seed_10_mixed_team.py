@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -156,12 +156,11 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
 ) -> None:
     async with ModelServer(play) as server:
         keys = Keys(
-            openai_key="sk-test",
-            openai_url=server.openai_url,
-            anthropic_key="sk-test",
-            anthropic_url=server.anthropic_url,
-            gemini_key="sk-test",
-            gemini_url=server.gemini_url,
+            {
+                "openai": Account(key="sk-test", base_url=server.openai_url),
+                "anthropic": Account(key="sk-test", base_url=server.anthropic_url),
+                "gemini": Account(key="sk-test", base_url=server.gemini_url),
+            }
         )
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found(GOAL, model=MODELS["coordinator"])

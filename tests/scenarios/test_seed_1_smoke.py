@@ -8,7 +8,7 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
@@ -51,7 +51,7 @@ def plays_the_researcher(seen: Seen) -> Step:
 
 async def test_an_agent_searches_writes_down_and_answers(tmp_path: Path, database_url: str) -> None:
     async with ModelServer(plays_the_researcher) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(
             tmp_path / "home",
             database_url=database_url,

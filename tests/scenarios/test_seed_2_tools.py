@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Script, Seen, Step
 from tests.scenarios.traces import exported, statuses
@@ -78,7 +78,7 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     tmp_path: Path, database_url: str
 ) -> None:
     async with price_service() as url, ModelServer(plays_the_programmer(url)) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found(
                 GOAL, model="openai/test", tools=("bash", "write_file", "read_file", "edit_file")

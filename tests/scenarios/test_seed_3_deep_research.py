@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -150,10 +150,10 @@ async def test_a_mixed_team_researches_side_by_side_and_reports(
 ) -> None:
     async with ModelServer(Cast().play) as server:
         keys = Keys(
-            openai_key="sk-test",
-            openai_url=server.openai_url,
-            anthropic_key="sk-test",
-            anthropic_url=server.anthropic_url,
+            {
+                "openai": Account(key="sk-test", base_url=server.openai_url),
+                "anthropic": Account(key="sk-test", base_url=server.anthropic_url),
+            }
         )
         home = tmp_path / "home"
         async with World(home, database_url=database_url, keys=keys, tools=(web_search,)) as world:

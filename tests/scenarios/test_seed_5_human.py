@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agiraph.domain.work import NodeStatus, StopReason
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.traces import exported, statuses
@@ -33,7 +33,7 @@ async def test_a_person_is_asked_and_their_answer_decides(
     tmp_path: Path, database_url: str
 ) -> None:
     async with ModelServer(plays_the_administrator) as server:
-        keys = Keys(openai_key="sk-test", openai_url=server.openai_url)
+        keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found(
                 GOAL, model="openai/test", tools=("ask_human", "bash", "write_file", "finish")

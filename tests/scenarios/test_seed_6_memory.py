@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -66,7 +66,7 @@ async def test_the_second_run_uses_what_the_first_one_learned(
 ) -> None:
     library = Library()
     async with ModelServer(play) as server:
-        keys = Keys(anthropic_key="sk-test", anthropic_url=server.anthropic_url)
+        keys = Keys({"anthropic": Account(key="sk-test", base_url=server.anthropic_url)})
         world = World(
             tmp_path / "home", database_url=database_url, keys=keys, tools=(library.tool,)
         )

@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.events import Event
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.runtime.command_line import Command
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
@@ -98,7 +98,7 @@ async def test_a_script_writes_the_tool_and_the_coordinator_runs_it(
         return says(call("task_output", id=made[1], blocking=True))
 
     async with ModelServer(play) as server:
-        keys = Keys(anthropic_key="sk-test", anthropic_url=server.anthropic_url)
+        keys = Keys({"anthropic": Account(key="sk-test", base_url=server.anthropic_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
             founded = await world.found(GOAL, model="anthropic/test")
             await world.settle()
@@ -161,7 +161,7 @@ async def test_claude_code_writes_the_tool_and_the_coordinator_runs_it(
             "--output-format json --permission-mode acceptEdits --allowedTools Write,Edit,Read,Bash"
         )
         named = Command(command=command, environment=claude_code.environment(server.anthropic_url))
-        keys = Keys(anthropic_key="sk-test", anthropic_url=server.anthropic_url)
+        keys = Keys({"anthropic": Account(key="sk-test", base_url=server.anthropic_url)})
         async with World(tmp_path / "home", keys=keys, commands={"claude": named}) as world:
             founded = await world.found(GOAL, model="anthropic/test")
             await world.settle()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from agiraph.providers import embeddings as module
-from agiraph.providers.embeddings import meanings
+from agiraph.providers.embeddings import embeddings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import passages
 from agiraph.testing import World, call, says
@@ -22,7 +22,7 @@ FINISH = says(call("finish", summary="done"))
 def without() -> Iterator[None]:
     """As if the extra were not installed."""
     find_spec = module.importlib.util.find_spec
-    meanings.cache_clear()
+    embeddings.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             module.importlib.util,
@@ -30,7 +30,7 @@ def without() -> Iterator[None]:
             lambda name: None if name == "wordllama" else find_spec(name),
         )
         yield
-    meanings.cache_clear()
+    embeddings.cache_clear()
 
 
 async def _asked(world: World, query: str) -> str:
@@ -63,7 +63,7 @@ async def test_without_the_extra_other_words_find_nothing(world: World) -> None:
 
 
 def test_a_text_without_words_is_near_to_nothing() -> None:
-    model = meanings()
+    model = embeddings()
     assert model is not None
     assert model.nearest("", [(1, "beans")], limit=5) == []
     assert model.nearest("beans", [(1, ""), (2, "beans and peas")], limit=5) == [2]

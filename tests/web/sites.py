@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agiraph.web.addresses import Gate
+from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher, Limits
 
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -112,7 +112,7 @@ async def site(**pages: bytes | Handler) -> AsyncIterator[Site]:
 
 def fetcher(*, also: tuple[str, ...] = ("127.0.0.1",), **limits: Any) -> Fetcher:
     """A fetcher that may speak to loopback, because a test says so."""
-    return Fetcher(gate=Gate(also=frozenset(also)), limits=Limits(**limits))
+    return Fetcher(policy=AddressPolicy(also_allowed=frozenset(also)), limits=Limits(**limits))
 
 
 def zipped(text: bytes) -> bytes:

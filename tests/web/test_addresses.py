@@ -3,7 +3,7 @@
 import pytest
 
 from agiraph.domain.errors import Refused
-from agiraph.web.addresses import Gate, is_public, parse
+from agiraph.web.addresses import AddressPolicy, is_public, parse
 from agiraph.web.fetch import Fetcher, Limits
 from tests.web.sites import fetcher, listening, site, to
 
@@ -167,7 +167,7 @@ def test_there_are_enough_forms() -> None:
 
 
 async def test_no_form_of_a_url_opens_a_socket_to_a_machine_that_is_not_public() -> None:
-    plain = Fetcher(limits=Limits(seconds=5))
+    plain = Fetcher(limits=Limits(timeout_s=5))
     with listening() as connected:
         for form in FORMS:
             with pytest.raises(Refused):
@@ -202,9 +202,9 @@ async def test_the_answer_of_one_look_up_counts_to_the_end() -> None:
             return answers[min(len(asked), 2) - 1]
 
         # The first answer is refused by itself; let it pass for once, so that the second matters.
-        gate = Gate(resolve=flips, also=frozenset({"203.0.113.9"}))
+        policy = AddressPolicy(resolve=flips, also_allowed=frozenset({"203.0.113.9"}))
         with listening() as connected, pytest.raises(Refused):
-            await Fetcher(gate=gate, limits=Limits(seconds=1)).fetch(
+            await Fetcher(policy=policy, limits=Limits(timeout_s=1)).fetch(
                 opened.url("/page", "rebind.test")
             )
     assert asked == ["rebind.test"]
@@ -217,7 +217,7 @@ async def test_a_name_with_one_private_address_among_public_ones_is_refused() ->
         return ["93.184.215.14", "10.0.0.1"]
 
     with listening() as connected, pytest.raises(Refused, match=r"leads to 10\.0\.0\.1"):
-        await Fetcher(gate=Gate(resolve=both)).fetch("http://both.test/")
+        await Fetcher(policy=AddressPolicy(resolve=both)).fetch("http://both.test/")
     assert connected == []
 
 
@@ -247,9 +247,9 @@ async def test_a_redirect_to_another_name_is_looked_up_and_judged_anew() -> None
 
     async with site(start=b"") as opened:
         opened.pages["/start"] = to(f"http://evil.test:{opened.port}/x")
-        gate = Gate(resolve=resolve, also=frozenset({"127.0.0.1"}))
+        policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
         with listening() as connected, pytest.raises(Refused, match=r"127\.0\.0\.2"):
-            await Fetcher(gate=gate).fetch(opened.url("/start", "good.test"))
+            await Fetcher(policy=policy).fetch(opened.url("/start", "good.test"))
     assert {address[0] for address in connected} == {"127.0.0.1"}
 
 
@@ -261,9 +261,9 @@ async def test_a_chain_of_redirects_ends() -> None:
 
 
 async def test_the_runtimes_own_port_is_not_opened() -> None:
-    gate = Gate(refused_ports=frozenset({8717}), also=frozenset({"127.0.0.1"}))
+    policy = AddressPolicy(refused_ports=frozenset({8717}), also_allowed=frozenset({"127.0.0.1"}))
     with listening() as connected, pytest.raises(Refused, match="own"):
-        await Fetcher(gate=gate).fetch("http://127.0.0.1:8717/api/teams")
+        await Fetcher(policy=policy).fetch("http://127.0.0.1:8717/api/teams")
     assert connected == []
 
 
@@ -272,7 +272,7 @@ async def test_an_unknown_host_is_told_plainly() -> None:
         raise OSError("Name or service not known")
 
     with pytest.raises(Refused, match=r"There is no host 'nowhere\.test'"):
-        await Fetcher(gate=Gate(resolve=nothing)).fetch("http://nowhere.test/")
+        await Fetcher(policy=AddressPolicy(resolve=nothing)).fetch("http://nowhere.test/")
 
 
 def test_a_fragment_stays_here() -> None:

@@ -53,7 +53,7 @@ async def test_a_gzip_bomb_costs_neither_memory_nor_time() -> None:
 
 async def test_what_unpacks_to_more_than_we_take_is_cut() -> None:
     async with site(page=zipped(b"".join(b"%d " % n for n in range(400_000)))) as opened:
-        got = await fetcher(decoded=2**20).fetch(opened.url("/page"))
+        got = await fetcher(decoded_bytes=2**20).fetch(opened.url("/page"))
     assert (len(got.body), got.is_cut) == (2**20, True)
 
 
@@ -77,7 +77,7 @@ async def test_a_body_that_comes_in_drops_runs_out_of_time() -> None:
 
     async with site(slow=slow) as opened:
         with pytest.raises(Refused, match="did not answer within"):
-            await fetcher(seconds=0.2).fetch(opened.url("/slow"))
+            await fetcher(timeout_s=0.2).fetch(opened.url("/slow"))
 
 
 async def test_time_is_counted_over_all_redirects() -> None:
@@ -86,7 +86,7 @@ async def test_time_is_counted_over_all_redirects() -> None:
 
     async with site(a=to("/b"), b=to("/c"), c=stalls) as opened:
         with pytest.raises(Refused, match="did not answer within"):
-            await fetcher(seconds=0.2).fetch(opened.url("/a"))
+            await fetcher(timeout_s=0.2).fetch(opened.url("/a"))
 
 
 @pytest.mark.parametrize("depth", [100, 1_000_000])
@@ -101,9 +101,9 @@ async def test_deep_json_is_only_text(depth: int) -> None:
     ("kind", "says"),
     [
         ("application/pdf", "is a PDF"),
-        ("image/png", "is image/png, which is no text"),
-        ("application/zip", "which is no text"),
-        ("application/octet-stream", "which is no text"),
+        ("image/png", "is image/png, which is not text"),
+        ("application/zip", "which is not text"),
+        ("application/octet-stream", "which is not text"),
     ],
 )
 async def test_what_is_no_text_is_refused_kindly(kind: str, says: str) -> None:
@@ -115,10 +115,10 @@ async def test_what_is_no_text_is_refused_kindly(kind: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        ("403 Forbidden", "not open to us"),
+        ("403 Forbidden", "denies access"),
         ("404 Not Found", "There is no page"),
-        ("429 Too Many Requests", "wants fewer requests"),
-        ("500 Internal Server Error", "answered with an error"),
+        ("429 Too Many Requests", "limits the number of requests"),
+        ("500 Internal Server Error", "returned an error"),
     ],
 )
 async def test_an_error_of_the_site_is_told(status: str, says: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.web.fetch import Fetched
-from agiraph.web.page import LONGEST, Page, read
+from agiraph.web.page import MAX_SOURCE_CHARS, WebPage, read
 
 URL = "https://example.com/dir/page"
 
@@ -24,7 +24,7 @@ async def test_html_becomes_markdown_with_its_title_and_whole_links() -> None:
             "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>"
         )
     )
-    assert page == Page(
+    assert page == WebPage(
         url=URL,
         title="Bread & butter",
         text="# Bread\n\nSee [the other](https://example.com/other?a=1&b=2).\n\n"
@@ -63,12 +63,12 @@ async def test_letters_are_read_as_they_are_meant(body: bytes, charset: str | No
 
 
 async def test_a_page_without_words_is_refused() -> None:
-    with pytest.raises(Refused, match="no words"):
+    with pytest.raises(Refused, match="There is no text"):
         await read(fetched("<body><script>draw()</script></body>"))
 
 
 async def test_bytes_that_call_themselves_text_are_refused() -> None:
-    with pytest.raises(Refused, match="is no text"):
+    with pytest.raises(Refused, match="is binary data"):
         await read(fetched(b"\x7fELF\0\0\0", "text/plain"))
 
 
@@ -77,8 +77,8 @@ BOMBS = {
     "lists": "<ul><li>" * 100_000 + "x",
     "tables": "<table><tr><td>" * 50_000 + "x",
     "quotes": "<blockquote>" * 100_000 + "x",
-    "angles": "<" * LONGEST,
-    "attribute": '<a href="' + "x" * LONGEST,
+    "angles": "<" * MAX_SOURCE_CHARS,
+    "attribute": '<a href="' + "x" * MAX_SOURCE_CHARS,
 }
 
 
@@ -86,9 +86,9 @@ BOMBS = {
 async def test_a_page_made_to_choke_on_comes_to_an_end(name: str) -> None:
     with contextlib.suppress(Refused):
         page = await read(fetched(BOMBS[name]))
-        assert len(page.text) <= LONGEST + 1
+        assert len(page.text) <= MAX_SOURCE_CHARS + 1
 
 
 async def test_of_a_very_long_page_the_beginning_is_read() -> None:
-    page = await read(fetched("word " * LONGEST, "text/plain"))
-    assert (len(page.text), page.is_cut) == (LONGEST, True)
+    page = await read(fetched("word " * MAX_SOURCE_CHARS, "text/plain"))
+    assert (len(page.text), page.is_cut) == (MAX_SOURCE_CHARS, True)

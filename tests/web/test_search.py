@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from agiraph.domain.errors import Refused
-from agiraph.web.search import DIALECTS, Hit, LocalEngine, RemoteEngine
+from agiraph.web.search import ENGINE_APIS, Hit, LocalEngine, RemoteEngine
 from tests.web.sites import unused_port
 
 KEY = "key-for-the-engine"
@@ -48,7 +48,7 @@ async def engine(
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ENGINE_APIS)
 async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -60,7 +60,7 @@ async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) 
     async with engine(name, answer) as made:
         assert await made.search("bread & butter", limit=5) == FOUND
     [(method, key, given)] = asked
-    assert method == DIALECTS[name].method
+    assert method == ENGINE_APIS[name].method
     assert key.endswith(KEY)
     assert "bread & butter" in given.values()
 
@@ -68,11 +68,11 @@ async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) 
 @pytest.mark.parametrize(
     ("status", "headers", "says"),
     [
-        (429, {"Retry-After": "7"}, "ask again in 7 seconds"),
-        (429, {}, "ask again later"),
+        (429, {"Retry-After": "7"}, "Search again in 7 seconds"),
+        (429, {}, "Search again later"),
         (401, {}, "does not accept our key"),
         (403, {}, "does not accept our key"),
-        (500, {}, "answered with an error"),
+        (500, {}, "returned an error"),
     ],
 )
 async def test_what_is_wrong_is_said_plainly(

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Page, Route
 from agiraph.api.pages import POLICY
 from agiraph.api.security_headers import NOTHING
 from agiraph.domain.time import SystemClock
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, says
 from tests.api.serving import TOKEN, Served, serving
@@ -79,7 +79,7 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
         serving(
             path,
             clock=SystemClock(),
-            keys=Keys(openai_key="k", openai_url=model.openai_url),
+            keys=Keys({"openai": Account(key="k", base_url=model.openai_url)}),
         ) as served,
     ):
         # A tall window, for what draws only what is in sight.

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API."""
+"""Anthropic: the wire of the Messages API."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,41 +9,48 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ContextExceeded
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.counts import Counts
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.http_connection import Body
 from agiraph.providers.request_buffer import (
     IMAGES,
     PDF,
-    Encoded,
     Part,
+    RequestBuffer,
     arguments,
-    as_text,
+    attachment_text,
+    buffer_of,
     call_id,
     call_of,
-    dumped,
-    ending,
-    forget_thinking,
     is_failed,
-    kept,
-    own_parts,
+    replace_buffer,
+    suffix,
+    to_json,
     tool_name,
+    unchanged_parts,
 )
-from agiraph.providers.wire import Draft, ask, made_call, or_plainly, words
+from agiraph.providers.usage import UsageReader
+from agiraph.providers.wire import (
+    ReplyBuilder,
+    build_call,
+    request_reply,
+    retry_without_reasoning,
+    text_of,
+)
 
 WIRE = "anthropic"
 VERSION = "2023-06-01"
 MAX_OUTPUT_TOKENS = 32_000
-"""The API wants a limit; thinking counts towards it."""
+"""Anthropic requires a limit in every request. Thinking counts towards it."""
 
 _CACHED = {"type": "ephemeral"}
 _IDS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Anthropic refuses a request with a call id of another form, such as one from another vendor."""
 _THINKING = ("thinking", "redacted_thinking")
-_UNSUPPORTED = frozenset(
+_UNSUPPORTED_KEYWORDS = frozenset(
     ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
      "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
 )  # fmt: skip
-"""What may stand in a schema but not in one that an answer is held to."""
+"""JSON schema keywords that Anthropic refuses in the schema of a structured output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +59,12 @@ class AnthropicModel:
     model: str
     base_url: str
     key: str = field(repr=False)
-    http: Http
+    http: HttpClient
     max_output_tokens: int = MAX_OUTPUT_TOKENS
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         async def attempt() -> Reply:
-            return await ask(
+            return await request_reply(
                 self.http,
                 f"{self.base_url.rstrip('/')}/v1/messages",
                 name=self.name,
@@ -70,38 +77,38 @@ class AnthropicModel:
                 on_delta=on_delta,
             )
 
-        def forget() -> bool:
-            return forget_thinking(request.transcript, WIRE, Encoded(_Form(replays=False)))
+        def drop_reasoning() -> bool:
+            plain = RequestBuffer(_TurnEncoder(keeps_reasoning=False))
+            return replace_buffer(request.transcript, WIRE, plain)
 
-        return await or_plainly(attempt, forget)
+        return await retry_without_reasoning(attempt, drop_reasoning)
 
 
 def encode(model: str, request: Request, max_output_tokens: int = MAX_OUTPUT_TOKENS) -> Body:
-    """The request's bytes: what was said before stays to the byte, new turns come behind it."""
-    written = kept(request.transcript, WIRE, lambda: Encoded(_Form()))
+    """Return the request body. The bytes of earlier turns are those of the last request."""
+    buffer = buffer_of(request.transcript, WIRE, lambda: RequestBuffer(_TurnEncoder()))
     limit = request.max_output_tokens or max_output_tokens
-    opening = written.opening(
-        (model, request.tools, limit), lambda: _opening(model, request, limit)
-    )
+    prefix = buffer.prefix((model, request.tools, limit), lambda: _prefix(model, request, limit))
     settings: Part = {}
     if request.tools and not request.may_call:
         settings["tool_choice"] = {"type": "none"}
     if request.schema is not None:
         form = {"type": "json_schema", "schema": _closed(request.schema)}
         settings["output_config"] = {"format": form}
-    return (opening, written.extend(request.transcript), ending(settings))
+    return (prefix, buffer.extend(request.transcript), suffix(settings))
 
 
-def _opening(model: str, request: Request, limit: int) -> bytes:
-    # The mark at the top moves with the end of the thread; those on tools and system stay put,
-    # for threads that share them and nothing more.
+def _prefix(model: str, request: Request, limit: int) -> bytes:
+    # Anthropic caches a prompt up to a `cache_control` mark. The mark at the top level moves with
+    # the end of the thread; those on tools and system prompt stay, for other threads that share
+    # only these.
     settings: Part = {"model": model, "max_tokens": limit, "stream": True, "cache_control": _CACHED}
     if request.tools:
         settings["tools"] = [_tool(t) for t in request.tools]
         settings["tools"][-1]["cache_control"] = _CACHED
     if system := request.transcript.system:
         settings["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
-    return dumped(settings)[:-1] + b',"messages":['
+    return to_json(settings)[:-1] + b',"messages":['
 
 
 def _tool(spec: ToolSpec) -> Part:
@@ -109,11 +116,14 @@ def _tool(spec: ToolSpec) -> Part:
 
 
 def _closed(schema: Any) -> Any:
-    """A schema as answers can be held to: objects are closed, and sizes are not limited."""
+    """Return the schema in the subset that Anthropic accepts for structured outputs.
+
+    Every object forbids additional properties, and limits of size are left out.
+    """
     if not isinstance(schema, dict):
         return schema
     known = cast(Part, schema)
-    closed: Part = {k: v for k, v in known.items() if k not in _UNSUPPORTED}
+    closed: Part = {k: v for k, v in known.items() if k not in _UNSUPPORTED_KEYWORDS}
     for key in ("properties", "$defs", "definitions"):
         if key in closed:
             closed[key] = {name: _closed(part) for name, part in closed[key].items()}
@@ -127,40 +137,40 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
-class _Form:
-    """Turns as messages of blocks."""
+class _TurnEncoder:
+    """Encodes turns as messages with a list of content blocks."""
 
-    def __init__(self, *, replays: bool = True) -> None:
-        self._replays = replays
-        self.replayed = False
+    def __init__(self, *, keeps_reasoning: bool = True) -> None:
+        self._keeps_reasoning = keeps_reasoning
+        self.has_reasoning = False
 
     def message(self, turn: Turn) -> Part | None:
-        blocks = self._said(turn) if turn.role == "assistant" else _heard(turn)
+        blocks = self._assistant_parts(turn) if turn.role == "assistant" else _user_blocks(turn)
         role = "assistant" if turn.role == "assistant" else "user"
         return {"role": role, "content": blocks} if blocks else None
 
-    def answers(self, turns: Sequence[Turn]) -> list[Part]:
+    def results(self, turns: Sequence[Turn]) -> list[Part]:
         return [{"role": "user", "content": [_result(turn) for turn in turns]}]
 
-    def _said(self, turn: Turn) -> list[Part]:
-        parts = own_parts(turn, WIRE) if self._replays else []
+    def _assistant_parts(self, turn: Turn) -> list[Part]:
+        parts = unchanged_parts(turn, WIRE) if self._keeps_reasoning else []
         if not parts:
-            return [*_text(turn.text), *map(_use, turn.calls)]
-        self.replayed = True
+            return [*_text(turn.text), *map(_tool_use, turn.calls)]
+        self.has_reasoning = True
         calls = ((part, call_of(part, turn)) for part in parts)
-        return [part if call is None else _use(call) for part, call in calls]
+        return [part if call is None else _tool_use(call) for part, call in calls]
 
 
 def _text(text: str) -> list[Part]:
-    """Nothing for nothing: the API rejects an empty block."""
+    """Return a text block; none for blank text, because Anthropic refuses an empty block."""
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _heard(turn: Turn) -> list[Part]:
-    return [*map(_attached, turn.attachments), *_text(turn.text)]
+def _user_blocks(turn: Turn) -> list[Part]:
+    return [*map(_attachment, turn.attachments), *_text(turn.text)]
 
 
-def _use(call: ToolCall) -> Part:
+def _tool_use(call: ToolCall) -> Part:
     name = tool_name(call.name)
     return {
         "type": "tool_use",
@@ -172,56 +182,56 @@ def _use(call: ToolCall) -> Part:
 
 def _result(turn: Turn) -> Part:
     result: Part = {"type": "tool_result", "tool_use_id": call_id(turn.ref or "", _IDS)}
-    if content := [*_text(turn.text), *map(_attached, turn.attachments)]:
+    if content := [*_text(turn.text), *map(_attachment, turn.attachments)]:
         result["content"] = content
     if is_failed(turn):
         result["is_error"] = True
     return result
 
 
-def _attached(attachment: Attachment) -> Part:
+def _attachment(attachment: Attachment) -> Part:
     kind = attachment.media_type
     source = {"type": "base64", "media_type": kind, "data": attachment.data}
     if kind in IMAGES:
         return {"type": "image", "source": source}
     if kind == PDF:
         return {"type": "document", "title": attachment.name, "source": source}
-    return {"type": "text", "text": as_text(attachment)}
+    return {"type": "text", "text": attachment_text(attachment)}
 
 
 @dataclass(slots=True)
 class _Block:
-    """One block of a reply while it is coming."""
+    """A content block of a reply that arrives in deltas."""
 
     start: Part
     text: list[str] = field(default_factory=list[str])
     signature: list[str] = field(default_factory=list[str])
 
     def take(self, delta: Part) -> str:
-        """Add a piece; the words in it, if it is said and not thought."""
+        """Add a delta. Return its text if it belongs to the reply and not to its reasoning."""
         match delta["type"]:
             case "text_delta":
-                self.text.append(said := words(delta["text"]))
-                return said
+                self.text.append(text := text_of(delta["text"]))
+                return text
             case "thinking_delta":
-                self.text.append(words(delta["thinking"]))
+                self.text.append(text_of(delta["thinking"]))
             case "signature_delta":
-                self.signature.append(words(delta["signature"]))
+                self.signature.append(text_of(delta["signature"]))
             case "input_json_delta":
-                self.text.append(words(delta["partial_json"]))
+                self.text.append(text_of(delta["partial_json"]))
             case _:
-                pass  # citations, and what is still to be invented
+                pass  # citations, and delta types that Anthropic adds later
         return ""
 
     def whole(self) -> Part:
-        """The block as it would have come in one piece."""
+        """Return the block as it stands in a response that is not a stream."""
         text, block = "".join(self.text), dict(self.start)
         match block["type"]:
             case "text":
-                block["text"] = words(block.get("text")) + text
+                block["text"] = text_of(block.get("text")) + text
             case "thinking":
-                block["thinking"] = words(block.get("thinking")) + text
-                block["signature"] = words(block.get("signature")) + "".join(self.signature)
+                block["thinking"] = text_of(block.get("thinking")) + text
+                block["signature"] = text_of(block.get("signature")) + "".join(self.signature)
             case "tool_use" if text:
                 block["input"] = text
             case _:
@@ -233,13 +243,13 @@ class _Reader:
     kind = "a message"
 
     def __init__(self) -> None:
-        self.draft = Draft(WIRE)
+        self.reply = ReplyBuilder(WIRE)
         self._blocks: dict[int, _Block] = {}
         self._usage: Part = {}
         self._doubts: list[str] = []
         self._content: list[Part] = []
-        self._filled = False
-        """The thread and the reply together fill the window."""
+        self._is_window_full = False
+        """Thread and reply together fill the context window."""
 
     def take(self, event: Part) -> Iterator[str]:
         match event.get("type"):
@@ -248,16 +258,16 @@ class _Reader:
             case "content_block_start":
                 self._blocks[event["index"]] = _Block(event["content_block"])
             case "content_block_delta":
-                if said := self._blocks[event["index"]].take(event["delta"]):
-                    yield said
+                if text := self._blocks[event["index"]].take(event["delta"]):
+                    yield text
             case "message_delta":
                 self._count(event.get("usage"))
                 self._stop(event["delta"])
             case "message_stop":
-                self.draft.ended = self.draft.closed = True
+                self.reply.is_ended = self.reply.is_closed = True
                 self._content = [block.whole() for block in self._blocks.values()]
             case _:
-                pass  # pings, and what is still to be invented
+                pass  # pings, and event types that Anthropic adds later
 
     def read(self, body: Part) -> None:
         self._content = body["content"]
@@ -265,30 +275,34 @@ class _Reader:
         self._stop(body)
 
     def finish(self) -> None:
-        draft, parts = self.draft, list[Part]()
+        reply, parts = self.reply, list[Part]()
         for block in self._content:
             match block["type"]:
                 case "text":
-                    draft.text.append(words(block["text"]))
-                    parts += _text(draft.text[-1])
+                    reply.text.append(text_of(block["text"]))
+                    parts += _text(reply.text[-1])
                 case "tool_use":
-                    parts.append({"call": len(draft.calls)})
-                    draft.calls.append(_made(block))
+                    parts.append({"call": len(reply.calls)})
+                    reply.calls.append(_tool_call(block))
                 case "thinking" | "redacted_thinking":
-                    draft.thinking.append(words(block.get("thinking")))
+                    reply.thinking.append(text_of(block.get("thinking")))
                     parts.append(block)
                 case _:
-                    pass  # what a server does by itself, which nobody asked for
+                    pass  # server-side tools, which we never request
+        # Anthropic wants thinking blocks back with their signatures; other replies need not be
+        # stored a second time.
         if any(part.get("type") in _THINKING for part in parts):
-            draft.parts = parts
-        counts = Counts(self._usage)
-        draft.usage, draft.doubts = _usage(counts), [*self._doubts, *counts.doubts]
-        if self._filled and not draft.calls and not any(draft.text):
-            raise ContextExceeded("The thread leaves no room for an answer in the model's window.")
+            reply.parts = parts
+        counts = UsageReader(self._usage)
+        reply.usage, reply.doubts = _usage(counts), [*self._doubts, *counts.doubts]
+        if self._is_window_full and not reply.calls and not any(reply.text):
+            raise ContextExceeded("The thread leaves no room for a reply in the context window.")
 
     def _count(self, usage: Any) -> None:
+        # Input counts arrive with message_start, output counts with message_delta. Null means
+        # that the earlier value still counts.
         if not isinstance(usage, dict):
-            self._doubts = Counts(usage).doubts or self._doubts
+            self._doubts = UsageReader(usage).doubts or self._doubts
             return
         known = cast(Part, usage)
         self._usage |= {name: value for name, value in known.items() if value is not None}
@@ -297,24 +311,25 @@ class _Reader:
         match end.get("stop_reason"):
             case "refusal":
                 details: Part = end.get("stop_details") or {}
-                said = details.get("explanation") or details.get("category")
-                self.draft.refusal = words(said) or "refusal"
+                reason = details.get("explanation") or details.get("category")
+                self.reply.refusal = text_of(reason) or "refusal"
             case "model_context_window_exceeded":
-                self._filled = True
+                self._is_window_full = True
             case "max_tokens":
-                self.draft.limited = True
+                self.reply.is_truncated = True
             case _:
                 pass
 
 
-def _made(block: Part) -> ToolCall:
+def _tool_call(block: Part) -> ToolCall:
     given = block.get("input")
-    return made_call(
-        words(block.get("id")), words(block.get("name")), {} if given is None else given
+    return build_call(
+        text_of(block.get("id")), text_of(block.get("name")), {} if given is None else given
     )
 
 
-def _usage(counts: Counts) -> Usage:
+def _usage(counts: UsageReader) -> Usage:
+    # Anthropic's input_tokens leaves out cached tokens; ours, like the other vendors', counts all.
     cached = counts.tokens("cache_read_input_tokens")
     fresh = counts.tokens("input_tokens") + counts.tokens("cache_creation_input_tokens")
     return Usage(

@@ -1,4 +1,4 @@
-"""Models: what the loop asks of one, whoever serves it."""
+"""Models: the interface of a model, whichever vendor serves it."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -8,7 +8,8 @@ from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
 OnDelta = Callable[[str], None]
-"""Told the words of a reply as they come. For watching only: they are written down whole."""
+"""Called with each piece of a reply's text as it arrives, for live display. Only the whole reply is
+stored, so a reply that fails after some pieces leaves nothing behind."""
 
 
 @value
@@ -16,11 +17,11 @@ class Request:
     transcript: Transcript
     tools: tuple[ToolSpec, ...] = ()
     may_call: bool = True
-    """Whether the tools may be called. They are shown all the same: the thread is full of calls,
-    and its beginning stays as the vendor has cached it."""
+    """Whether the model may call the tools. They are sent even if not: the thread contains calls
+    to them, and a vendor's cache holds only for an unchanged beginning of the request."""
     max_output_tokens: int | None = None
     schema: dict[str, Any] | None = None
-    """The JSON schema the reply's text must meet, for a structured answer."""
+    """The JSON schema of the reply's text, for a structured answer."""
 
 
 @value
@@ -29,17 +30,18 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     provider_data: ProviderData = ProviderData()
-    """Kept with the turn: `thinking` to show, and `vendor` parts that one wire wants back."""
+    """Stored with the turn: `thinking` to display, and `vendor` with the parts that one vendor
+    wants back in later requests."""
     model: str = ""
-    """Who answered, where there was a choice."""
+    """The name of the model that answered, where there was a choice."""
 
 
 class Model(Protocol):
     @property
     def name(self) -> str:
-        """`provider/model`, as people write it."""
+        """The name `provider/model`, as people write it."""
         ...
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """One whole answer, or a `ModelError`. Cancelling ends the request at once."""
+        """Return one whole reply, or raise a `ModelError`. Cancelling ends the request at once."""
         ...

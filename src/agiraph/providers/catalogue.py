@@ -1,67 +1,74 @@
-"""Catalogue: from the names a person writes to models guarded, retried, priced and backed up."""
+"""Catalogue: from names to models with circuit breaker, retries, prices and fallbacks."""
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model
-from agiraph.providers.circuit import Circuit, Guarded
+from agiraph.providers.circuit import CircuitBreaker, Guarded
 from agiraph.providers.fallback import Fallback
 from agiraph.providers.prices import Priced, Prices
-from agiraph.providers.registry import Maker, Registry
+from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
-from agiraph.providers.text import TextModel
+from agiraph.providers.text import TextToolModel
 
-PATIENCE = 5.0
-"""How long a model is waited for that another one, or a person, stands behind."""
+SHORT_WAIT_S = 5.0
+"""The longest backoff of a model when another model, or a person, waits for the call's end."""
 
 
 class Catalogue:
-    """Models by name; several names, divided by commas, are a chain of fallbacks."""
+    """Models by name. Several names, separated by commas, are a chain of fallbacks."""
 
     def __init__(self, registry: Registry, prices: Prices, clock: Clock) -> None:
         self.registry = registry
         self.prices = prices
         self._clock = clock
-        self._own: dict[str, Maker] = {}
-        self._circuits: dict[str, Circuit] = {}
-        self._made: dict[tuple[str, bool], Model] = {}
-        self._priced: dict[str, list[str]] = {}
+        self._own: dict[str, ModelFactory] = {}
+        self._circuits: dict[str, CircuitBreaker] = {}
+        self._models: dict[tuple[str, bool], Model] = {}
+        self._price_names: dict[str, list[str]] = {}
 
-    def add(self, provider: str, maker: Maker) -> None:
-        """Serve `provider/…` by a model of your own, taken as it is."""
-        self._own[provider] = maker
-        self._priced.clear()
+    def add(self, provider: str, factory: ModelFactory) -> None:
+        """Serve `provider/…` by a model of your own, without retries, prices or circuit breaker."""
+        self._own[provider] = factory
+        self._price_names.clear()
 
     def resolve(self, names: str, *, patient: bool = True) -> Model:
-        """The model or chain of that name, or `Misconfigured` with what to write instead.
+        """Return the model or chain, or raise `Misconfigured` with what to write instead.
 
-        One that is not patient gives up soon: somebody waits for its answer.
+        With `patient=False` the model gives up after a few seconds: a person waits for its reply.
         """
-        if (names, patient) not in self._made:
-            chain = split(names)
+        if (names, patient) not in self._models:
+            chain = split_chain(names)
+            # Only the last model of a chain is patient: before it, the next model is faster.
             models = [self._one(n, patient=patient and n == chain[-1]) for n in chain]
-            made = models[0] if len(models) == 1 else Fallback(tuple(models))
-            self._made[names, patient] = made
-        return self._made[names, patient]
+            model = models[0] if len(models) == 1 else Fallback(tuple(models))
+            self._models[names, patient] = model
+        return self._models[names, patient]
 
     def window(self, names: str) -> int:
-        """How much all models of the chain can be shown."""
-        return min(self.prices.window(name) for name in self._sold(names))
+        """Return the smallest context window of the chain, in tokens."""
+        return min(self.prices.window(name) for name in self._names_for_prices(names))
 
     def usd(self, names: str, tokens: int) -> float:
-        """What so many tokens of input cost at most in this chain; 0 where nobody knows."""
-        return max(self.prices.price_of_input(name, tokens) for name in self._sold(names))
+        """Return the highest price of this many input tokens in the chain; 0 if not known."""
+        return max(
+            self.prices.price_of_input(name, tokens) for name in self._names_for_prices(names)
+        )
 
-    def _sold(self, names: str) -> list[str]:
-        """The chain as a price list may know it; an own model is called `own`."""
-        if names not in self._priced:
-            chain = split(names)
+    def _names_for_prices(self, names: str) -> list[str]:
+        """Return the chain's names for the price list.
+
+        A model of one's own is called `own`: the list must not price it like a vendor's model
+        that has the same name.
+        """
+        if names not in self._price_names:
+            chain = split_chain(names)
             free = {*self._own, "demo"}
             providers = [name.removeprefix("text/").partition("/")[0] for name in chain]
-            self._priced[names] = [
+            self._price_names[names] = [
                 "own" if provider in free else name
                 for name, provider in zip(chain, providers, strict=True)
             ]
-        return self._priced[names]
+        return self._price_names[names]
 
     async def close(self) -> None:
         await self.registry.close()
@@ -71,23 +78,26 @@ class Catalogue:
         provider, _, model = bare.partition("/")
         if provider in self._own:
             own = self._own[provider](model)
-            return own if name == bare else TextModel(own)
+            return own if name == bare else TextToolModel(own)
         wire = self._wire(name)
-        circuit = self._circuits.setdefault(provider, Circuit(provider, self._clock))
+        circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         guarded = Guarded(model=wire, circuit=circuit)
         if patient:
             retrying = Retrying(model=guarded, clock=self._clock)
         else:
-            retrying = Retrying(model=guarded, clock=self._clock, tries=2, longest_wait=PATIENCE)
+            retrying = Retrying(
+                model=guarded, clock=self._clock, max_attempts=2, max_wait_s=SHORT_WAIT_S
+            )
         return Priced(model=retrying, prices=self.prices)
 
     def _wire(self, name: str) -> Model:
         if name.startswith("text/"):
-            return TextModel(self.registry.resolve(name.removeprefix("text/")))
+            return TextToolModel(self.registry.resolve(name.removeprefix("text/")))
         return self.registry.resolve(name)
 
 
-def split(names: str) -> list[str]:
+def split_chain(names: str) -> list[str]:
+    """Return the names of a chain, or raise `Misconfigured` if there are none."""
     chain = [name.strip() for name in names.split(",") if name.strip()]
     if not chain:
         raise Misconfigured("No model is named; write `provider/model`, or `demo`.")

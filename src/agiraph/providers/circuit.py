@@ -1,4 +1,4 @@
-"""Circuit: a provider that keeps failing is left alone for a while, then tried with one call."""
+"""Circuit breaker: stops calls to a provider that keeps failing, then tries it with one call."""
 
 from dataclasses import dataclass, field
 
@@ -6,53 +6,56 @@ from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 
-FAILURES = 5
-REST_SECONDS = 30.0
+MAX_FAILURES = 5
+"""The circuit opens at this many failures in a row."""
+OPEN_SECONDS = 30.0
+"""How long an open circuit refuses calls before it lets one through."""
 
 
 @dataclass(slots=True)
-class Circuit:
-    """Shared by all models of one provider, so that a hundred agents do not storm a broken one."""
+class CircuitBreaker:
+    """Shared by all models of one provider, so that many agents do not all call a broken one."""
 
     provider: str
     clock: Clock
     failures: int = 0
     open_until: float = field(default=0.0)
-    probing: bool = False
+    """When the circuit lets a probe through, in the clock's monotonic seconds."""
+    is_probing: bool = False
 
     def admit(self) -> None:
-        """Let a call through, or say when it is worth trying again."""
-        if self.failures < FAILURES:
+        """Let a call through, or raise `ModelUnavailable` with the time to wait."""
+        if self.failures < MAX_FAILURES:
             return
-        left = self.open_until - self.clock.monotonic()
-        if left > 0 or self.probing:
-            wait = max(left, 1.0)
+        left_s = self.open_until - self.clock.monotonic()
+        if left_s > 0 or self.is_probing:
+            wait_s = max(left_s, 1.0)
             raise ModelUnavailable(
-                f"{self.provider} has failed {self.failures} times running and is left alone "
-                f"for {wait:.0f} s.",
-                retry_after=wait,
+                f"{self.provider} has failed {self.failures} times in a row and is not called for "
+                f"{wait_s:.0f} s.",
+                retry_after=wait_s,
                 unused=True,
             )
-        self.probing = True
+        self.is_probing = True
 
     def succeed(self) -> None:
-        self.failures, self.probing = 0, False
+        self.failures, self.is_probing = 0, False
 
     def fail(self) -> None:
-        self.failures, self.probing = self.failures + 1, False
-        self.open_until = self.clock.monotonic() + REST_SECONDS
+        self.failures, self.is_probing = self.failures + 1, False
+        self.open_until = self.clock.monotonic() + OPEN_SECONDS
 
     def abandon(self) -> None:
-        """The call was cancelled; it says nothing about the provider."""
-        self.probing = False
+        """End a call that says nothing about the provider: it was cancelled, or refused."""
+        self.is_probing = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """A model behind its provider's circuit."""
+    """A model behind its provider's circuit breaker."""
 
     model: Model
-    circuit: Circuit
+    circuit: CircuitBreaker
 
     @property
     def name(self) -> str:
@@ -65,7 +68,7 @@ class Guarded:
         except ModelUnavailable:
             self.circuit.fail()
             raise
-        except BaseException:
+        except BaseException:  # CancelledError too: a probe that is never ended blocks all others
             self.circuit.abandon()
             raise
         self.circuit.succeed()

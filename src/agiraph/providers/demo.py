@@ -1,4 +1,4 @@
-"""Demo: a scripted stand-in for a model. It needs no key, thinks nothing, and says so."""
+"""Demo: a scripted model. It needs no key, calls no server, and says that it is not an AI."""
 
 from dataclasses import dataclass
 
@@ -14,26 +14,26 @@ crash, the file you are reading, the command that is run next, and the way it is
 
 The goal was: {goal}
 """
-_HEARD = (
+_CONVERSATION_REPLY = (
     "I am a scripted demo, not an AI, and say this to everything. What you wrote is kept, and "
     "becomes work: the same three steps as for every goal. Set a model to be answered for real."
 )
-_LOOK = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
+_COMMAND = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """Writes a file, runs a command, and hands in: the same three steps for every goal."""
+    """Writes a file, runs a command and finishes: the same three steps for every goal."""
 
     name: str = "demo"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        answers = [t for t in request.transcript.turns if t.role == "tool"]
+        results = [t for t in request.transcript.turns if t.role == "tool"]
         assignment = next((t.text for t in request.transcript.spoken()), "")
-        text, call = self._step(len(answers), assignment, answers[-1].text if answers else "")
+        text, call = self._step(len(results), assignment, results[-1].text if results else "")
         names = {tool.name for tool in request.tools} if request.may_call else set[str]()
         if "no_work_needed" in names:
-            text, call = _HEARD, None  # a conversation, in which nothing is handed in
+            text, call = _CONVERSATION_REPLY, None  # only a conversation offers this tool
         if call is not None and call.name not in names:
             ending = "finish" if "finish" in names else "publish"
             call = ToolCall(id="", name=ending, arguments={"summary": text}) if names else None
@@ -45,7 +45,8 @@ class DemoModel:
             text=text, calls=calls, usage=Usage(input_tokens=words, output_tokens=40, usd=0.0)
         )
 
-    def _step(self, done: int, goal: str, seen: str) -> tuple[str, ToolCall | None]:
+    def _step(self, done: int, goal: str, last_result: str) -> tuple[str, ToolCall | None]:
+        """Return the text and call of the next step; `done` counts the finished steps."""
         if done == 0:
             note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
             return (
@@ -54,10 +55,12 @@ class DemoModel:
                 ToolCall(id="", name="write_file", arguments=note),
             )
         if done == 1:
-            return "Second, a command.", ToolCall(id="", name="bash", arguments={"command": _LOOK})
+            return "Second, a command.", ToolCall(
+                id="", name="bash", arguments={"command": _COMMAND}
+            )
         summary = (
             "The scripted demo wrote note.md, ran a command and published both steps' result. "
-            f"The command said:\n{seen.strip()}\n"
+            f"The command said:\n{last_result.strip()}\n"
             "To have a goal worked on for real, set a model: see AGIRAPH_MODEL in the README."
         )
         return summary, ToolCall(id="", name="finish", arguments={"summary": summary})

@@ -1,7 +1,7 @@
-"""Meanings: texts that say alike, though in other words, by word vectors that ship in a package.
+"""Embeddings: finds texts with a similar meaning, by the word vectors of the `wordllama` package.
 
-An extra, `agiraph[semantic]`: without it there are no meanings, and searches go by words alone.
-Nothing is downloaded: the weights and the tokenizer are read from where the package lies.
+They are an extra, `agiraph[semantic]`. Without it there are none, and a search compares words only.
+Nothing is downloaded: weights and tokenizer are read from the installed package.
 """
 
 import importlib.util
@@ -11,62 +11,63 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-LEAST = 0.25
-"""How near a text must be to count, as the cosine of the two; strangers are at about 0."""
-LONGEST = 2000
-"""Characters of a text that are looked at: what it is about stands at its beginning."""
-MOST_KEPT = 20_000
+MIN_SIMILARITY = 0.25
+"""The smallest cosine of two vectors that counts as similar; unrelated texts have about 0."""
+MAX_TEXT_CHARS = 2000
+"""How much of a text is compared: its beginning says what it is about."""
+MAX_CACHED_VECTORS = 20_000
 
 
-class Meanings:
-    """Vectors for texts, kept as long as there is room: a note is asked about again and again."""
+class Embeddings:
+    """Vectors of texts. They are cached, because every search compares the same notes again."""
 
-    def __init__(self, vectors: Any, tokenizer: Any, numpy: Any) -> None:
-        self._vectors = vectors
+    def __init__(self, word_vectors: Any, tokenizer: Any, numpy: Any) -> None:
+        self._word_vectors = word_vectors
         self._tokenizer = tokenizer
         self._numpy = numpy
-        self._kept: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
     def nearest(self, query: str, texts: Iterable[tuple[int, str]], *, limit: int) -> list[int]:
-        """Which of the texts are near to the query, by their numbers, the nearest first."""
+        """Return the numbers of the texts that are similar to the query, the most similar first."""
         wanted = self._vector(query)
         if wanted is None:
             return []
         near: list[tuple[float, int]] = []
         for number, text in texts:
-            vector = self._vector(text[:LONGEST])
-            likeness = 0.0 if vector is None else float(wanted @ vector)
-            if likeness >= LEAST:
-                near.append((likeness, number))
+            vector = self._vector(text[:MAX_TEXT_CHARS])
+            similarity = 0.0 if vector is None else float(wanted @ vector)
+            if similarity >= MIN_SIMILARITY:
+                near.append((similarity, number))
         return [number for _, number in sorted(near, reverse=True)[:limit]]
 
     def _vector(self, text: str) -> Any | None:
-        if text not in self._kept:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            self._kept[text] = self._made(text)
-        return self._kept[text]
+        """Return the text's vector of length 1, from the cache if possible; None without words."""
+        if text not in self._cache:
+            if len(self._cache) >= MAX_CACHED_VECTORS:
+                self._cache.clear()
+            self._cache[text] = self._compute(text)
+        return self._cache[text]
 
-    def _made(self, text: str) -> Any | None:
-        pieces = self._tokenizer.encode(text, add_special_tokens=False).ids
-        if not pieces:
+    def _compute(self, text: str) -> Any | None:
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+        if not tokens:
             return None
-        mean = self._vectors[pieces].mean(0)
+        mean = self._word_vectors[tokens].mean(0)
         length = float(self._numpy.linalg.norm(mean))
         return mean / length if length else None
 
 
 @cache
-def meanings() -> Meanings | None:
-    """What the extra brings; None where it is not installed. Loaded once, when first asked for."""
+def embeddings() -> Embeddings | None:
+    """Load the word vectors, once per process. Return None if the extra is not installed."""
     if (found := importlib.util.find_spec("wordllama")) is None:
         return None
     root = Path(next(iter(found.submodule_search_locations or ())))
     weights = next(root.glob("weights/*.safetensors"), None)
-    words = next(root.glob("tokenizers/*.json"), None)
-    if weights is None or words is None:
+    vocabulary = next(root.glob("tokenizers/*.json"), None)
+    if weights is None or vocabulary is None:
         return None
     numpy = import_module("numpy")
     [vectors] = import_module("safetensors.numpy").load_file(weights).values()
-    tokenizer = import_module("tokenizers").Tokenizer.from_file(str(words))
-    return Meanings(vectors.astype(numpy.float32), tokenizer, numpy)
+    tokenizer = import_module("tokenizers").Tokenizer.from_file(str(vocabulary))
+    return Embeddings(vectors.astype(numpy.float32), tokenizer, numpy)

@@ -1,4 +1,4 @@
-"""Fallback: a chain of models, each asked only when the one before could not answer."""
+"""Fallback: a chain of models. Each is called only when the ones before it failed."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from agiraph.providers.base import Model, OnDelta, Reply, Request
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The first model that answers. A request that is wrong in itself is not passed on."""
+    """Returns the first reply. A refused request is not passed on: it is wrong in itself."""
 
     models: tuple[Model, ...]
 
@@ -18,20 +18,20 @@ class Fallback:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         *first, last = self.models
-        said: list[str] = []
+        reasons: list[str] = []
         unused = True
         for model in first:
             try:
                 return await model.reply(request, on_delta)
             except (ModelUnavailable, ModelGarbled) as error:
-                said.append(f"{model.name}: {error}")
+                reasons.append(f"{model.name}: {error}")
                 unused = unused and error.unused
         try:
             return await last.reply(request, on_delta)
         except ModelUnavailable as error:
-            whole = " ".join([*said, f"{last.name}: {error}"])
+            message = " ".join([*reasons, f"{last.name}: {error}"])
             unused = unused and error.unused
-            raise ModelUnavailable(whole, retry_after=error.retry_after, unused=unused) from error
+            raise ModelUnavailable(message, retry_after=error.retry_after, unused=unused) from error
         except ModelError as error:
             error.unused = unused and error.unused
             raise

@@ -1,4 +1,4 @@
-"""Gemini's generateContent, streamed."""
+"""Gemini: the wire of Google's streamGenerateContent API."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,45 +6,54 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from agiraph.domain.chat import Attachment, ToolSpec, Turn
+from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.counts import Counts
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.http_connection import Body
 from agiraph.providers.request_buffer import (
     IMAGES,
     PDF,
-    Encoded,
     Part,
+    RequestBuffer,
     arguments,
-    as_text,
+    attachment_text,
+    buffer_of,
     call_of,
-    dumped,
-    ending,
-    forget_thinking,
     is_failed,
-    kept,
-    own_parts,
+    replace_buffer,
+    suffix,
+    to_json,
     tool_name,
+    unchanged_parts,
 )
-from agiraph.providers.wire import Draft, ask, made_call, or_plainly, words
+from agiraph.providers.usage import UsageReader
+from agiraph.providers.wire import (
+    ReplyBuilder,
+    build_call,
+    request_reply,
+    retry_without_reasoning,
+    text_of,
+)
 
 WIRE = "gemini"
-UNSEALED = "gemini:unsealed"
+UNSIGNED_WIRE = "gemini:unsealed"
+"""The name of the request buffer for models that accept calls without a signature."""
 
-_SEAL = "thoughtSignature"
-_FOREIGN_SEAL = "skip_thought_signature_validator"
-"""What Google documents for calls its model did not make: unsealed ones are rejected."""
-_TAKES_UNSEALED = re.compile(r"gemini-[12]\b|gemma")
+_SIGNATURE = "thoughtSignature"
+_FOREIGN_SIGNATURE = "skip_thought_signature_validator"
+"""The value that Google documents for calls that its model did not make. Gemini 3 and later refuse
+calls without a signature."""
+_ACCEPTS_UNSIGNED = re.compile(r"gemini-[12]\b|gemma")
 
 _WITHHELD = frozenset(
     ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
      "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")
 )  # fmt: skip
-_BUNGLED = frozenset(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"))
-"""The model broke off in a call it could not write; what came of it is not to be used."""
+"""Finish reasons with which Google withholds a reply, or the rest of it."""
+_BROKEN_REPLY = frozenset(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"))
+"""Finish reasons of a reply with a broken tool call. No part of such a reply may be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +62,14 @@ class GeminiModel:
     model: str
     base_url: str
     key: str = field(repr=False)
-    http: Http
+    http: HttpClient
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         model = quote(self.model, safe="")
         base = self.base_url.rstrip("/")
 
         async def attempt() -> Reply:
-            return await ask(
+            return await request_reply(
                 self.http,
                 f"{base}/v1beta/models/{model}:streamGenerateContent?alt=sse",
                 name=self.name,
@@ -72,19 +81,19 @@ class GeminiModel:
                 on_delta=on_delta,
             )
 
-        def forget() -> bool:
-            wire, seals = _wire(self.model)
-            plain = Encoded(_Form(seals=seals, replays=False))
-            return forget_thinking(request.transcript, wire, plain)
+        def drop_reasoning() -> bool:
+            wire, signs = _wire(self.model)
+            plain = RequestBuffer(_TurnEncoder(signs=signs, keeps_reasoning=False))
+            return replace_buffer(request.transcript, wire, plain)
 
-        return await or_plainly(attempt, forget)
+        return await retry_without_reasoning(attempt, drop_reasoning)
 
 
 def encode(model: str, request: Request) -> Body:
-    """The request's bytes: what was said before stays to the byte, new turns come behind it."""
-    wire, seals = _wire(model)
-    written = kept(request.transcript, wire, lambda: Encoded(_Form(seals=seals)))
-    opening = written.opening((request.tools,), lambda: _opening(request))
+    """Return the request body. The bytes of earlier turns are those of the last request."""
+    wire, signs = _wire(model)
+    buffer = buffer_of(request.transcript, wire, lambda: RequestBuffer(_TurnEncoder(signs=signs)))
+    prefix = buffer.prefix((request.tools,), lambda: _prefix(request))
     config: Part = {}
     if request.max_output_tokens is not None:
         config["maxOutputTokens"] = request.max_output_tokens
@@ -93,21 +102,21 @@ def encode(model: str, request: Request) -> Body:
     settings: Part = {"generationConfig": config} if config else {}
     if request.tools and not request.may_call:
         settings["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
-    return (opening, written.extend(request.transcript), ending(settings))
+    return (prefix, buffer.extend(request.transcript), suffix(settings))
 
 
 def _wire(model: str) -> tuple[str, bool]:
-    """Under what name a thread is kept for this model, and whether it wants all calls sealed."""
-    return (UNSEALED, False) if _TAKES_UNSEALED.match(model) else (WIRE, True)
+    """Return the name of the model's request buffer, and whether every call needs a signature."""
+    return (UNSIGNED_WIRE, False) if _ACCEPTS_UNSIGNED.match(model) else (WIRE, True)
 
 
-def _opening(request: Request) -> bytes:
+def _prefix(request: Request) -> bytes:
     settings: Part = {}
     if request.tools:
         settings["tools"] = [{"functionDeclarations": [_tool(t) for t in request.tools]}]
     if system := request.transcript.system:
         settings["systemInstruction"] = {"parts": [{"text": system}]}
-    return (dumped(settings)[:-1] + b"," if settings else b"{") + b'"contents":['
+    return (to_json(settings)[:-1] + b"," if settings else b"{") + b'"contents":['
 
 
 def _tool(spec: ToolSpec) -> Part:
@@ -115,43 +124,44 @@ def _tool(spec: ToolSpec) -> Part:
     return {"name": spec.name, "description": spec.description, **schema}
 
 
-class _Form:
-    """Turns as contents of parts."""
+class _TurnEncoder:
+    """Encodes turns as contents with a list of parts."""
 
-    def __init__(self, *, seals: bool, replays: bool = True) -> None:
-        self._seals = seals
-        self._replays = replays
-        self.replayed = False
+    def __init__(self, *, signs: bool, keeps_reasoning: bool = True) -> None:
+        self._signs = signs
+        self._keeps_reasoning = keeps_reasoning
+        self.has_reasoning = False
         self._names: dict[str, str] = {}
-        """Of the last reply's calls, by id: an answer repeats the name."""
+        """The tool names of the last reply's calls by id: Gemini wants the name in a result too."""
 
     def message(self, turn: Turn) -> Part | None:
         if turn.role == "assistant":
             self._names = {call.id: tool_name(call.name) for call in turn.calls}
-            parts, role = self._said(turn), "model"
+            parts, role = self._assistant_parts(turn), "model"
         else:
-            parts, role = [*map(_attached, turn.attachments), *_text(turn.text)], "user"
+            parts, role = [*map(_attachment, turn.attachments), *_text(turn.text)], "user"
         return {"role": role, "parts": parts} if parts else None
 
-    def answers(self, turns: Sequence[Turn]) -> list[Part]:
-        parts = [self._answer(turn) for turn in turns]
-        parts += [_attached(attachment) for turn in turns for attachment in turn.attachments]
+    def results(self, turns: Sequence[Turn]) -> list[Part]:
+        parts = [self._result(turn) for turn in turns]
+        parts += [_attachment(attachment) for turn in turns for attachment in turn.attachments]
         return [{"role": "user", "parts": parts}]
 
-    def _answer(self, turn: Turn) -> Part:
+    def _result(self, turn: Turn) -> Part:
         identity = turn.ref or ""
-        said = {"error" if is_failed(turn) else "output": turn.text}
+        response = {"error" if is_failed(turn) else "output": turn.text}
         name = self._names.get(identity, "unknown")
-        return {"functionResponse": {"id": identity, "name": name, "response": said}}
+        return {"functionResponse": {"id": identity, "name": name, "response": response}}
 
-    def _said(self, turn: Turn) -> list[Part]:
-        own = own_parts(turn, WIRE) if self._replays else []
-        self.replayed = self.replayed or bool(own)
-        unsealed = [*_text(turn.text), *({"call": n} for n in range(len(turn.calls)))]
-        parts = [_written(part, turn) for part in own or unsealed]
+    def _assistant_parts(self, turn: Turn) -> list[Part]:
+        own = unchanged_parts(turn, WIRE) if self._keeps_reasoning else []
+        self.has_reasoning = self.has_reasoning or bool(own)
+        unsigned = [*_text(turn.text), *({"call": n} for n in range(len(turn.calls)))]
+        parts = [_encoded(part, turn) for part in own or unsigned]
+        # Of parallel calls Google signs only the first, and checks only that one.
         first = next((part for part in parts if "functionCall" in part), None)
-        if first is not None and self._seals:
-            first.setdefault(_SEAL, _FOREIGN_SEAL)
+        if first is not None and self._signs:
+            first.setdefault(_SIGNATURE, _FOREIGN_SIGNATURE)
         return parts
 
 
@@ -159,32 +169,32 @@ def _text(text: str) -> list[Part]:
     return [{"text": text}] if text.strip() else []
 
 
-def _written(part: Part, turn: Turn) -> Part:
-    """A part as it came; a call as it is known in the thread."""
+def _encoded(part: Part, turn: Turn) -> Part:
+    """Return a stored part unchanged, or the call that it refers to, with its signature."""
     call = call_of(part, turn)
     if call is None:
         return part
-    written = {"id": call.id, "name": tool_name(call.name), "args": arguments(call)}
-    sealed = {_SEAL: part[_SEAL]} if _SEAL in part else {}
-    return {"functionCall": written, **sealed}
+    encoded = {"id": call.id, "name": tool_name(call.name), "args": arguments(call)}
+    signature = {_SIGNATURE: part[_SIGNATURE]} if _SIGNATURE in part else {}
+    return {"functionCall": encoded, **signature}
 
 
-def _attached(attachment: Attachment) -> Part:
+def _attachment(attachment: Attachment) -> Part:
     if attachment.media_type in IMAGES or attachment.media_type == PDF:
         data = {"mimeType": attachment.media_type, "data": attachment.data}
         return {"inlineData": data}
-    return {"text": as_text(attachment)}
+    return {"text": attachment_text(attachment)}
 
 
 class _Reader:
-    kind = "a generated content"
+    kind = "a GenerateContentResponse"
 
     def __init__(self) -> None:
-        self.draft = Draft(WIRE)
+        self.reply = ReplyBuilder(WIRE)
         self._parts: list[Part] = []
-        self._run: list[str] = []
-        """Words since the last part that stands for itself."""
-        self._sealed = False
+        self._open_text: list[str] = []
+        """Text since the last part that must not be joined with another."""
+        self._has_signature = False
         self._usage: Any = {}
 
     def take(self, event: Part) -> Iterator[str]:
@@ -195,72 +205,72 @@ class _Reader:
         for candidate in (event.get("candidates") or ())[:1]:
             content: Part = candidate.get("content") or {}
             for part in content.get("parts") or ():
-                if said := self._take_part(part):
-                    yield said
+                if text := self._take_part(part):
+                    yield text
             self._end(candidate)
 
     def read(self, body: Part) -> None:
         for _ in self.take(body):
             pass
-        if not self.draft.ended and not body["candidates"][0]:
+        if not self.reply.is_ended and not body["candidates"][0]:
             raise ValueError("an empty candidate")
 
     def finish(self) -> None:
-        self._close_run()
-        counts = Counts(self._usage)
-        self.draft.usage, self.draft.doubts = _usage(counts), counts.doubts
-        if self._sealed:
-            self.draft.parts = self._parts
+        self._close_text()
+        counts = UsageReader(self._usage)
+        self.reply.usage, self.reply.doubts = _usage(counts), counts.doubts
+        if self._has_signature:
+            self.reply.parts = self._parts
 
     def _take_part(self, part: Part) -> str:
-        """Keep one part; the words in it, if they are said and not thought."""
-        seal = {_SEAL: words(part[_SEAL])} if part.get(_SEAL) else {}
-        said = ""
+        """Store a part. Return its text if it belongs to the reply and not to its reasoning."""
+        signature = {_SIGNATURE: text_of(part[_SIGNATURE])} if part.get(_SIGNATURE) else {}
+        self._has_signature = self._has_signature or bool(signature)
         if call := part.get("functionCall"):
-            self._close_run()
-            self._parts.append({"call": len(self.draft.calls), **seal})
-            given = call.get("args")
-            made = made_call(words(call.get("id")), words(call.get("name")), given or {})
-            self.draft.calls.append(made)
-        elif part.get("thought"):
-            self.draft.thinking.append(words(part.get("text")))
-            if seal:
-                self._close_run()
-                self._parts.append({"text": self.draft.thinking[-1], "thought": True, **seal})
-        else:
-            said = words(part.get("text"))
-            self.draft.text.append(said)
-            if seal:  # words that are sealed are not to be joined with others
-                self._close_run()
-                self._parts.append({"text": said, **seal})
-            else:
-                self._run.append(said)
-        self._sealed = self._sealed or bool(seal)
-        return said
+            self._close_text()
+            self._parts.append({"call": len(self.reply.calls), **signature})
+            self.reply.calls.append(_tool_call(call))
+            return ""
+        text = text_of(part.get("text"))
+        is_thought = bool(part.get("thought"))
+        (self.reply.thinking if is_thought else self.reply.text).append(text)
+        if signature:  # Google refuses signed text that was joined with other text
+            self._close_text()
+            thought = {"thought": True} if is_thought else {}
+            self._parts.append({"text": text, **thought, **signature})
+        elif not is_thought:
+            self._open_text.append(text)
+        return "" if is_thought else text
 
-    def _close_run(self) -> None:
-        self._parts += _text("".join(self._run))
-        self._run.clear()
+    def _close_text(self) -> None:
+        self._parts += _text("".join(self._open_text))
+        self._open_text.clear()
 
     def _end(self, candidate: Part) -> None:
         reason: Any = candidate.get("finishReason")
         if not reason:
             return
-        self.draft.ended = True
-        self.draft.limited = reason == "MAX_TOKENS"
-        if reason in _BUNGLED:
-            told = words(candidate.get("finishMessage"))[:200]
-            raise ModelGarbled(f"The model bungled its answer ({reason}). {told}".rstrip())
+        self.reply.is_ended = True
+        self.reply.is_truncated = reason == "MAX_TOKENS"
+        if reason in _BROKEN_REPLY:
+            detail = text_of(candidate.get("finishMessage"))[:200]
+            message = f"The model's reply contains a broken tool call ({reason}). {detail}"
+            raise ModelGarbled(message.rstrip())
         if reason in _WITHHELD:
             self._withhold(reason, candidate.get("finishMessage"))
 
     def _withhold(self, reason: Any, message: Any) -> None:
-        self.draft.ended = True
-        told = words(message)
-        self.draft.refusal = f"{words(reason)}: {told}" if told else words(reason)
+        self.reply.is_ended = True
+        detail = text_of(message)
+        self.reply.refusal = f"{text_of(reason)}: {detail}" if detail else text_of(reason)
 
 
-def _usage(counts: Counts) -> Usage:
+def _tool_call(call: Part) -> ToolCall:
+    return build_call(text_of(call.get("id")), text_of(call.get("name")), call.get("args") or {})
+
+
+def _usage(counts: UsageReader) -> Usage:
+    # Google counts thoughts apart from the reply's tokens, and charges both as output.
     return Usage(
         input_tokens=counts.tokens("promptTokenCount") + counts.tokens("toolUsePromptTokenCount"),
         output_tokens=counts.tokens("candidatesTokenCount") + counts.tokens("thoughtsTokenCount"),

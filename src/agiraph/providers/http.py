@@ -1,13 +1,13 @@
-"""HTTP: one lean client for all wires, and errors that say whether trying again may help."""
+"""HTTP client: POST requests to model servers, and the `ModelError` that each failure means."""
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import orjson
 
@@ -21,157 +21,229 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
-from agiraph.providers.http_connection import Body, Line, LineError, Lines, Untrusted, split
+from agiraph.providers.http_connection import (
+    Body,
+    CertificateUntrusted,
+    ConnectionFailed,
+    ConnectionPool,
+    HttpConnection,
+    Target,
+    parse_url,
+)
+from agiraph.providers.http_proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
 
 T = TypeVar("T")
 
-STALL_SECONDS = 120
-"""A stream that says nothing for this long is given up: keep-alives come far more often."""
-LONGEST_RETRY_AFTER = 24 * 3600.0
-"""A server that sends us away for longer than this is asked again all the same."""
-ERROR_BYTES = 64 * 1024
-REPLY_BYTES = 32 * 2**20
+STALL_TIMEOUT_S = 120
+"""A response without a byte for this long has failed: vendors send keep-alives far more often."""
+MAX_RETRY_AFTER_S = 24 * 3600.0
+"""The longest wait that a server may ask for; a longer Retry-After is shortened to it."""
+MAX_ERROR_BYTES = 64 * 1024
+MAX_REPLY_BYTES = 32 * 2**20
 
-_REJECTED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
-"""Statuses with which a server sends a request away before a model has worked on it. The others
-may come after: a gateway that gave up waiting (408, 499, 502, 504), a model that broke (500)."""
+_NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
+"""Statuses with which a server refuses a request before a model works on it. Other errors may come
+later and cost money: a gateway that gave up (408, 499, 502, 504), a model that crashed (500)."""
 
 _OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
              "exceed_context_size", "request too large", "input token count")  # fmt: skip
-_UNBOUNDED = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
-"""Numbers that a strict JSON parser refuses."""
+"""Parts of the messages with which vendors say that a thread exceeds the context window."""
+_NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
+"""Numbers that orjson refuses and Python's own parser accepts."""
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([0-9.]+)s"')
+
+
+class Exchange(Protocol):
+    """A request that was sent and whose response headers have arrived."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    async def read_chunk(self) -> bytes:
+        """Return the body bytes that arrived since the last call; b"" at the end of the body."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer that has begun."""
-
-    line: Line
+    exchange: Exchange
     host: str
+    """The server's host, for error messages."""
 
     @property
     def content_type(self) -> str:
-        return self.line.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return self.exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def chunk(self) -> bytes:
-        """What has come since; nothing when all has."""
-        return await self.line.chunk()
+    async def read_chunk(self) -> bytes:
+        return await self.exchange.read_chunk()
 
 
-class Http:
-    """The process's connections to model servers."""
+ResponseHandler = Callable[[Response], Awaitable[T]]
+"""Reads a response with status 200 and returns what is in it."""
 
-    def __init__(self, clock: Clock | None = None, *, stall_seconds: float = STALL_SECONDS) -> None:
+
+class HttpClient:
+    """The process's connections to model servers, direct and through proxies."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        proxies: Proxies | None = None,
+        stall_timeout_s: float = STALL_TIMEOUT_S,
+    ) -> None:
         self._clock = clock or SystemClock()
-        self._lines = Lines(stall_seconds)
+        self._proxies = proxies or Proxies()
+        self._pool = ConnectionPool(stall_timeout_s)
+        self._proxied = ProxiedClient(stall_timeout_s)
 
     async def close(self) -> None:
-        await self._lines.close()
+        await self._pool.close()
+        await self._proxied.close()
 
     async def post(
-        self,
-        url: str,
-        *,
-        headers: dict[str, str],
-        body: Body,
-        hear: Callable[[Response], Awaitable[T]],
+        self, url: str, *, headers: dict[str, str], body: Body, handle: ResponseHandler[T]
     ) -> T:
-        """Ask, and hear an answer that begins well; any other is raised as a `ModelError`."""
+        """Send a request and return what `handle` reads from a response with status 200.
+
+        Any other response, and every failure of the connection, is raised as a `ModelError`.
+        """
         fault("fx:before:llm")
-        host, path, name = split(url)
-        shown = name.decode()
-        line: Line | None = None
-        heard = False
+        target = parse_url(url)
+        host = target.host_header.decode()
         try:
-            line = await self._lines.take(host)
-            await line.ask(_head(path, name, headers, body), body)
-            response = Response(line, shown)
-            if line.status != 200:
-                raise await self._refusal(response)
-            answer = await hear(response)
-            heard = True
-            return answer
-        except Untrusted as error:
+            if (proxy := self._proxies.for_url(url)) is not None:
+                return await self._post_by_proxy(proxy, url, target, headers, body, handle)
+            return await self._post_directly(target, headers, body, handle)
+        except CertificateUntrusted as error:
             raise ModelRefused(
-                f"{shown} shows a certificate that is not trusted ({error}). If it is your own, "
-                "set SSL_CERT_FILE to a file with it.",
+                f"The certificate of {host} is not trusted ({error}). If the server is your own, "
+                "set SSL_CERT_FILE to a file with its certificate.",
                 unused=True,
             ) from error
-        except LineError as error:
-            # Without a connection the request was not sent; after that the model may have worked.
-            said = f"Cannot reach {shown}: {error}."
-            raise ModelUnavailable(said, unused=line is None) from error
-        finally:
-            if line is not None:
-                self._lines.give_back(host, line, heard=heard)
+        except ConnectionFailed as error:
+            message = f"Cannot reach {host}: {error}."
+            if isinstance(error, ProxyRefused) and error.status in _PERMANENT_PROXY_ERRORS:
+                raise ModelRefused(message, unused=True) from error
+            raise ModelUnavailable(message, unused=error.is_unsent) from error
 
-    async def _refusal(self, response: Response) -> ModelError:
-        status, raw = response.line.status, await _up_to(response, ERROR_BYTES)
-        said = error_text(raw)
-        words = f"{response.host} answered {status}: {said}"
-        wait = response.line.headers.get("retry-after") or _delay(raw)
-        return failure(status, said, words, retry_after=self._retry_after(wait))
-
-    def _retry_after(self, value: str) -> float | None:
+    async def _post_directly(
+        self, target: Target, headers: dict[str, str], body: Body, handle: ResponseHandler[T]
+    ) -> T:
+        head = _request_head(target, headers, body)
+        connection: HttpConnection = await self._pool.acquire(target.origin)
+        is_answered = False
         try:
-            seconds = float(value)
+            await connection.send_request(head, body)
+            result = await self._handled(connection, target, handle)
+            is_answered = True
+            return result
+        finally:
+            self._pool.release(target.origin, connection, is_answered=is_answered)
+
+    async def _post_by_proxy(
+        self,
+        proxy: Proxy,
+        url: str,
+        target: Target,
+        headers: dict[str, str],
+        body: Body,
+        handle: ResponseHandler[T],
+    ) -> T:
+        _refuse_line_breaks(target.path, headers.values())
+        headers = {**headers, "accept-encoding": "identity"}
+        async with self._proxied.post(proxy, url, headers, body) as exchange:
+            return await self._handled(exchange, target, handle)
+
+    async def _handled(self, exchange: Exchange, target: Target, handle: ResponseHandler[T]) -> T:
+        response = Response(exchange, target.host_header.decode())
+        if exchange.status != 200:
+            raise await self._error_of(response)
+        return await handle(response)
+
+    async def _error_of(self, response: Response) -> ModelError:
+        status, raw = response.exchange.status, await _read_up_to(response, MAX_ERROR_BYTES)
+        reason = error_text(raw)
+        message = f"{response.host} answered {status}: {reason}"
+        wait = response.exchange.headers.get("retry-after") or _delay_in_body(raw)
+        return error_for_status(status, reason, message, retry_after=self._seconds_of(wait))
+
+    def _seconds_of(self, retry_after: str) -> float | None:
+        """Return a Retry-After value in seconds; None if it is neither a number nor a date."""
+        try:
+            seconds = float(retry_after)
         except ValueError:
             try:
-                when = parsedate_to_datetime(value)
+                when = parsedate_to_datetime(retry_after)
             except (ValueError, OverflowError):
                 return None
             # A date without a zone is in UTC, as all dates of HTTP are.
             seconds = (when.replace(tzinfo=when.tzinfo or UTC) - self._clock.now()).total_seconds()
-        return min(max(0.0, seconds), LONGEST_RETRY_AFTER)
+        return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
 
 
-def _head(path: str, name: bytes, headers: dict[str, str], body: Body) -> bytes:
-    length = sum(map(len, body))
-    return b"%scontent-length: %d\r\n\r\n" % (_opening(path, name, *headers.items()), length)
+_PERMANENT_PROXY_ERRORS = frozenset(range(400, 500)) - {408, 425, 429}
+"""Refusals of a proxy that only a person can change: a wrong password, a forbidden address."""
+
+
+def _request_head(target: Target, headers: dict[str, str], body: Body) -> bytes:
+    fixed = _fixed_head(target.path, target.host_header, *headers.items())
+    return b"%scontent-length: %d\r\n\r\n" % (fixed, sum(map(len, body)))
 
 
 @lru_cache(256)
-def _opening(path: str, name: bytes, *headers: tuple[str, str]) -> bytes:
-    """A request's head as far as it is the same for every turn."""
+def _fixed_head(path: str, host_header: bytes, *headers: tuple[str, str]) -> bytes:
+    """Return the part of a request head that is the same for every turn of a thread."""
+    _refuse_line_breaks(path, dict(headers).values())
     lines = "".join(f"{key}: {value}\r\n" for key, value in headers)
-    if any(sign in part for sign in "\r\n\0" for part in (path, *dict(headers).values())):
-        raise Misconfigured("A key or address of this provider holds a line break; look at it.")
-    opening = f"POST {path} HTTP/1.1\r\nhost: {name.decode()}\r\n{lines}"
-    return f"{opening}accept-encoding: identity\r\n".encode()
+    start = f"POST {path} HTTP/1.1\r\nhost: {host_header.decode()}\r\n{lines}"
+    return f"{start}accept-encoding: identity\r\n".encode()
 
 
-def failure(status: int, said: str, words: str, *, retry_after: float | None = None) -> ModelError:
-    """The error that a status stands for: whether trying again may help, and what to look at."""
-    error = _failure(status, said, words, retry_after)
-    error.unused = status in _REJECTED
+def _refuse_line_breaks(path: str, values: Iterable[str]) -> None:
+    """Refuse a key or path with which a request would carry headers of somebody else's choice."""
+    if any(sign in part for part in (path, *values) for sign in "\r\n\0"):
+        raise Misconfigured(
+            "The API key or base URL of this provider contains a line break or a NUL character. "
+            "Check the variable that holds it."
+        )
+
+
+def error_for_status(
+    status: int, reason: str, message: str, *, retry_after: float | None = None
+) -> ModelError:
+    """Return the error for a status; its class says whether a retry may help."""
+    error = _error_class(status, reason, message, retry_after)
+    error.unused = status in _NOT_CHARGED
     return error
 
 
-def _failure(status: int, said: str, words: str, retry_after: float | None) -> ModelError:
-    if status == 413 or (status == 400 and any(w in said.lower() for w in _OVERFLOW)):
-        return ContextExceeded(words)
+def _error_class(status: int, reason: str, message: str, retry_after: float | None) -> ModelError:
+    if status == 413 or (status == 400 and any(text in reason.lower() for text in _OVERFLOW)):
+        return ContextExceeded(message)
     if status in (408, 409, 425, 429) or status >= 500:
-        return ModelUnavailable(words, retry_after=retry_after)
+        return ModelUnavailable(message, retry_after=retry_after)
     if status in (401, 403):
-        return ModelRefused(f"{words} Check the key of this provider.")
+        return ModelRefused(f"{message} Check the key of this provider.")
     if status == 404:
-        return ModelRefused(f"{words} Check the model's name and the provider's address.")
-    return ModelRefused(words)
+        return ModelRefused(f"{message} Check the model's name and the provider's address.")
+    return ModelRefused(message)
 
 
-def _delay(raw: bytes) -> str:
-    """How long to wait where it is said in the body, as Google does."""
+def _delay_in_body(raw: bytes) -> str:
+    """Return the seconds to wait that Google names in the error's body, not in a header."""
     found = _RETRY_DELAY.search(raw)
     return found[1].decode() if found else ""
 
 
 def error_text(raw: bytes) -> str:
-    """What a server's error says, whatever vendor's shape it has."""
+    """Return the message of an error response, whichever vendor's shape it has."""
     try:
         body: Any = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return raw[:300].decode(errors="replace").strip() or "nothing"
+    # Gemini may send the error object inside a list.
     if isinstance(body, list) and body and isinstance(body[0], dict):
         body = cast(list[Any], body)[0]
     for key in ("error", "message"):
@@ -180,21 +252,21 @@ def error_text(raw: bytes) -> str:
     return str(cast(object, body))[:500]
 
 
-class Events:
-    """Takes a server-sent event stream apart: the `data:` payloads in it."""
+class EventStreamParser:
+    """Splits a stream of server-sent events into the payloads of its `data:` lines."""
 
     def __init__(self) -> None:
         self._rest = b""
-        self._total = 0
+        self._total_bytes = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """What is whole by now; an empty chunk means that nothing more will come."""
+        """Yield the payloads that are complete now. An empty chunk is the end of the stream."""
         if not chunk:
             yield from self._last()
             return
-        self._total += len(chunk)
-        if self._total > REPLY_BYTES:
-            raise ModelGarbled(f"The answer is longer than {REPLY_BYTES // 2**20} MiB.")
+        self._total_bytes += len(chunk)
+        if self._total_bytes > MAX_REPLY_BYTES:
+            raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
@@ -204,52 +276,55 @@ class Events:
         if self._rest.startswith(b"data:"):
             last = self._rest[5:].strip()
             if not _is_complete(last):
-                raise ModelUnavailable("The answer was cut off before its end.")
+                raise ModelUnavailable(CUT_OFF)
             yield last
 
 
-def _is_complete(data: bytes) -> bool:
-    """Whether an event that no line's end follows is all there."""
+CUT_OFF = "The response was cut off before its end."
+
+
+def _is_complete(payload: bytes) -> bool:
+    """Whether a last event without a newline behind it has arrived as a whole."""
     try:
-        orjson.loads(data)
+        orjson.loads(payload)
     except orjson.JSONDecodeError:
-        return data == b"[DONE]"
+        return payload == b"[DONE]"
     return True
 
 
-async def whole(response: Response) -> dict[str, Any]:
-    """The JSON object of an answer that does not stream."""
-    raw = await _up_to(response, REPLY_BYTES + 1)
-    if len(raw) > REPLY_BYTES:
-        raise ModelGarbled(f"The answer is longer than {REPLY_BYTES // 2**20} MiB.")
-    return json_object(raw)
+async def read_object(response: Response) -> dict[str, Any]:
+    """Return the JSON object of a response that is not a stream."""
+    raw = await _read_up_to(response, MAX_REPLY_BYTES + 1)
+    if len(raw) > MAX_REPLY_BYTES:
+        raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
+    return parse_object(raw)
 
 
-async def _up_to(response: Response, limit: int) -> bytes:
-    """The body, as far as the limit."""
+async def _read_up_to(response: Response, limit_bytes: int) -> bytes:
     raw = bytearray()
-    while len(raw) < limit and (chunk := await response.chunk()):
+    while len(raw) < limit_bytes and (chunk := await response.read_chunk()):
         raw += chunk
-    return bytes(raw[:limit])
+    return bytes(raw[:limit_bytes])
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object in these bytes, or raise `ModelGarbled`."""
     try:
-        body = _parsed(raw)
+        body = _parse_json(raw)
     except ValueError as error:
-        raise ModelGarbled(f"The answer is not JSON: {raw[:80]!r}") from error
+        raise ModelGarbled(f"The response is not JSON: {raw[:80]!r}") from error
     if not isinstance(body, dict):
-        raise ModelGarbled(f"The answer is not a JSON object: {raw[:80]!r}")
+        raise ModelGarbled(f"The response is not a JSON object: {raw[:80]!r}")
     return body  # pyright: ignore[reportUnknownVariableType]
 
 
-def _parsed(raw: bytes) -> Any:
+def _parse_json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        if _UNBOUNDED.search(raw) is None:
+        if _NOT_STRICT_JSON.search(raw) is None:
             raise
     try:
-        return json.loads(raw)  # servers in Python write these, and a whole reply is worth more
+        return json.loads(raw)  # servers written in Python send NaN; the reply is still good
     except RecursionError as error:
         raise ValueError("nested too deep") from error

@@ -1,7 +1,7 @@
-"""Lines: connections to model servers, as lean as HTTP/1.1 allows.
+"""HTTP connections: a pool of keep-alive HTTP/1.1 connections to model servers.
 
-A turn should cost what it says, not what its client does around it: a general HTTP library spends
-three times the CPU of the request itself, and more when hundreds are under way.
+They are written by hand on `httptools`, because a general HTTP client used three times the CPU of
+the request itself in our benchmark (`bench/wires.py`), and more with hundreds of requests at once.
 """
 
 import asyncio
@@ -15,171 +15,195 @@ from urllib.parse import urlsplit
 import httptools
 
 Body = Sequence[bytes | bytearray]
-"""A request in pieces, so that a long thread is not copied together for every turn."""
+"""A request body in pieces, so that the bytes of a long thread are not joined for every request."""
 
-CONNECT_SECONDS = 20.0
-SLICE = 64 * 1024
-"""A body is sent in slices of this size, so that other agents get their turn in between."""
-BUFFERED = 1024 * 1024
-"""How much of an answer may wait to be read before the server is made to wait."""
-HEADER_BYTES = 64 * 1024
-
-
-class LineError(Exception):
-    """The connection failed: it could not be made, broke, or said nothing for too long."""
+CONNECT_TIMEOUT_S = 20.0
+SEND_CHUNK_BYTES = 64 * 1024
+"""A body is written in chunks of this size. Other tasks of the event loop run in between."""
+MAX_BUFFERED_BYTES = 1024 * 1024
+"""Unread response bytes at which the connection stops reading from its socket."""
+MAX_HEADER_BYTES = 64 * 1024
 
 
-class Untrusted(LineError):
-    """The server's certificate is not to be trusted; trying again will not change that."""
+class ConnectionFailed(Exception):
+    """A connection could not be opened, broke, or was silent for longer than the stall timeout."""
+
+    def __init__(self, reason: str, *, is_unsent: bool = False) -> None:
+        super().__init__(reason)
+        self.is_unsent = is_unsent
+        """Whether no byte of the request can have reached the server, so nothing is charged."""
 
 
-class Host(NamedTuple):
-    name: str
+class CertificateUntrusted(ConnectionFailed):
+    """The server's TLS certificate is not trusted. A retry would fail in the same way."""
+
+
+class Origin(NamedTuple):
+    """The part of a URL that decides which connections may be shared."""
+
+    host: str
     port: int
-    secure: bool
+    is_tls: bool
+
+
+class Target(NamedTuple):
+    """A URL, split into what a connection and a request line need."""
+
+    origin: Origin
+    path: str
+    host_header: bytes
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
+    """Return the TLS context with the system's certificates, or those of SSL_CERT_FILE."""
     return ssl.create_default_context()
 
 
 @cache
-def split(url: str) -> tuple[Host, str, bytes]:
-    """Where a URL leads, what to ask for there, and how the server is called."""
+def parse_url(url: str) -> Target:
+    """Split an http or https URL. User name and password in it are dropped."""
     parts = urlsplit(url)
-    secure = parts.scheme == "https"
-    port = parts.port or (443 if secure else 80)
+    is_tls = parts.scheme == "https"
+    default_port = 443 if is_tls else 80
+    port = parts.port or default_port
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     name = parts.hostname or ""
-    shown = f"[{name}]" if ":" in name else name
-    standard = port == (443 if secure else 80)
-    host = shown if standard else f"{shown}:{port}"
-    return Host(name, port, secure), path, host.encode("idna" if not name.isascii() else "ascii")
+    bracketed = f"[{name}]" if ":" in name else name  # an IPv6 address
+    header = bracketed if port == default_port else f"{bracketed}:{port}"
+    encoded = header.encode("ascii" if name.isascii() else "idna")
+    return Target(Origin(name, port, is_tls), path, encoded)
 
 
-class Line(asyncio.Protocol):
-    """One connection, carrying one request at a time."""
+class HttpConnection(asyncio.Protocol):
+    """One connection. It carries one request at a time."""
 
-    def __init__(self, stall_seconds: float) -> None:
+    def __init__(self, stall_timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stall = stall_seconds
+        self._stall_timeout_s = stall_timeout_s
         self._transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._heard_at = 0.0
-        self._broken: Exception | None = None
-        self._clear()
+        self._last_read_at = 0.0
+        self._error: Exception | None = None
+        self._reset()
 
-    def _clear(self) -> None:
+    def _reset(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self._header_bytes = 0
-        self._pieces: list[bytes] = []
-        self._buffered = 0
-        self._sent = False
-        self._headed = False
-        self._ended = False
+        self._unread: list[bytes] = []
+        self._unread_bytes = 0
+        self._is_sent = False
+        self._has_headers = False
+        self._is_complete = False
         self._keep_alive = False
 
-    # ---- asking ----------------------------------------------------------------------------
+    # ---- sending and reading ---------------------------------------------------------------
 
-    async def ask(self, head: bytes, body: Body) -> None:
-        """Send a request and wait until its answer begins."""
-        self._clear()
+    async def send_request(self, head: bytes, body: Body) -> None:
+        """Send a request and return when the response's headers have arrived."""
+        self._reset()
         self._parser = httptools.HttpResponseParser(self)
-        self._hear()
-        self._timer = self._loop.call_later(self._stall, self._check)
-        await self._send((head, *body))
-        while not self._headed:
-            await self._more()
+        self._last_read_at = self._loop.time()
+        self._timer = self._loop.call_later(self._stall_timeout_s, self._check_stall)
+        await self._write((head, *body))
+        while not self._has_headers:
+            await self._wait_for_data()
 
-    async def _send(self, body: Body) -> None:
-        # A copy: what is still on its way must not keep the thread from growing.
-        slice_ = bytearray()
-        for piece in body:
-            for start in range(0, len(piece), SLICE):
-                if self._headed or self._broken is not None:
-                    return  # the server has heard enough, or is gone
-                slice_ += memoryview(piece)[start : start + SLICE]
-                if len(slice_) >= SLICE:
-                    self._transport.write(slice_)
-                    slice_ = bytearray()
-                    if self._writable is not None:
-                        await self._writable
-        self._transport.write(slice_)
-        self._sent = True
+    async def _write(self, pieces: Body) -> None:
+        # Copied into `chunk`: a transport that keeps a view of a thread's bytearray would make
+        # the next append to that bytearray fail with BufferError.
+        chunk = bytearray()
+        for piece in pieces:
+            for start in range(0, len(piece), SEND_CHUNK_BYTES):
+                # A server that refuses a request may answer before it has read all of it.
+                if self._has_headers or self._error is not None:
+                    return
+                chunk += memoryview(piece)[start : start + SEND_CHUNK_BYTES]
+                if len(chunk) >= SEND_CHUNK_BYTES:
+                    await self._write_chunk(chunk)
+                    chunk = bytearray()
+        self._transport.write(chunk)
+        self._is_sent = True
 
-    async def chunk(self) -> bytes:
-        """What has come of the answer's body since; nothing when all has."""
-        while not self._pieces:
-            if self._ended:
+    async def _write_chunk(self, chunk: bytearray) -> None:
+        self._transport.write(chunk)
+        if self._writable is not None:
+            await self._writable
+
+    async def read_chunk(self) -> bytes:
+        """Return the body bytes that arrived since the last call; b"" at the end of the body."""
+        while not self._unread:
+            if self._is_complete:
                 return b""
-            await self._more()
-        piece = b"".join(self._pieces)
-        self._pieces.clear()
-        if self._buffered > BUFFERED:
+            await self._wait_for_data()
+        chunk = b"".join(self._unread)
+        self._unread.clear()
+        if self._unread_bytes > MAX_BUFFERED_BYTES:
             self._transport.resume_reading()
-        self._buffered = 0
-        return piece
+        self._unread_bytes = 0
+        return chunk
 
-    async def _more(self) -> None:
-        if self._broken is not None:
-            raise self._broken
+    async def _wait_for_data(self) -> None:
+        if self._error is not None:
+            raise self._error
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
         finally:
             self._waiter = None
-        if self._broken is not None and not self._pieces and not self._ended:
-            raise self._broken
+        # Bytes that arrived before the failure are handed out first.
+        if self._error is not None and not self._unread and not self._is_complete:
+            raise self._error
 
     @property
-    def reusable(self) -> bool:
-        """Whether another request may follow: this one is over and done, and nobody hung up."""
-        return self._sent and self._ended and not self.is_useless
+    def is_reusable(self) -> bool:
+        """Whether another request may be sent now: the last exchange is complete."""
+        return self._is_sent and self._is_complete and not self.is_dead
 
     @property
-    def is_useless(self) -> bool:
-        """Whether no request can follow any more, whatever still comes."""
-        closed = self._broken is not None or self._transport.is_closing()
-        return closed or (self._ended and not self._keep_alive)
+    def is_dead(self) -> bool:
+        """Whether no request can be sent on this connection any more."""
+        is_closed = self._error is not None or self._transport.is_closing()
+        return is_closed or (self._is_complete and not self._keep_alive)
 
-    def rest(self) -> None:
-        """No request is under way."""
+    def stop_timer(self) -> None:
+        """Stop the stall timer: no request is in progress."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def close(self) -> None:
-        self.rest()
+        self.stop_timer()
         self._transport.abort()
 
-    # ---- hearing ---------------------------------------------------------------------------
+    # ---- asyncio calls these ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
+        self._last_read_at = self._loop.time()
         try:
             self._parser.feed_data(data)
+        # AttributeError: bytes arrive before the first request, when there is no parser yet.
         except (httptools.HttpParserError, AttributeError) as error:
-            self._break(LineError(f"what came is not HTTP: {data[:60]!r} ({error})"))
+            self._fail(ConnectionFailed(f"the response is not HTTP: {data[:60]!r} ({error})"))
             self._transport.abort()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        unbounded = "content-length" not in self.headers and "chunked" not in self.headers.get(
+        has_length = "content-length" in self.headers or "chunked" in self.headers.get(
             "transfer-encoding", ""
         )
-        if exc is None and self._headed and not self._ended and unbounded:
-            self._ended = True  # an answer without a length ends with its connection
-        self._break(LineError("the connection was closed before the answer's end"))
+        if exc is None and self._has_headers and not self._is_complete and not has_length:
+            self._is_complete = True  # HTTP/1.0 style: the body ends with the connection
+        self._fail(ConnectionFailed("the connection was closed before the end of the response"))
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
@@ -192,106 +216,114 @@ class Line(asyncio.Protocol):
     # ---- httptools calls these -------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._ended:
-            raise httptools.HttpParserError("an answer that nobody asked for")
+        # A response that no request asked for must not become the answer to the next request.
+        if self._is_complete:
+            raise httptools.HttpParserError("a response without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_bytes += len(name) + len(value)
-        if self._header_bytes > HEADER_BYTES:
+        if self._header_bytes > MAX_HEADER_BYTES:
             raise httptools.HttpParserError("too many headers")
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        if self.status >= 200:  # 1xx only announces the answer
-            self._headed = True
-            self.resume_writing()  # whoever still sends should rather listen now
-            self._wake()
+        if self.status >= 200:  # 1xx only announces the response
+            self._has_headers = True
+            self.resume_writing()  # `_write` stops and the response is read instead
+            self._wake_reader()
 
     def on_body(self, body: bytes) -> None:
-        self._pieces.append(body)
-        self._buffered += len(body)
-        if self._buffered > BUFFERED:
+        self._unread.append(body)
+        self._unread_bytes += len(body)
+        if self._unread_bytes > MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
-        self._wake()
+        self._wake_reader()
 
     def on_message_complete(self) -> None:
         if self.status >= 200:
-            self._ended = True
+            self._is_complete = True
             self._keep_alive = bool(self._parser.should_keep_alive())
-            self._wake()
+            self._wake_reader()
 
-    # ---- waiting ---------------------------------------------------------------------------
+    # ---- failure ---------------------------------------------------------------------------
 
-    def _hear(self) -> None:
-        self._heard_at = self._loop.time()
+    def _check_stall(self) -> None:
+        """Fail if nothing arrived for the stall timeout; otherwise set the timer again.
 
-    def _check(self) -> None:
-        """Give up a line that has been silent for too long; look again later otherwise."""
-        silent = self._loop.time() - self._heard_at
-        if self._transport.is_reading() and silent >= self._stall:
-            self._break(LineError(f"nothing was heard for {self._stall:g} s"))
+        While reading is paused the silence is ours, not the server's, so it does not count.
+        """
+        silent_s = self._loop.time() - self._last_read_at
+        if self._transport.is_reading() and silent_s >= self._stall_timeout_s:
+            self._fail(ConnectionFailed(f"no data arrived for {self._stall_timeout_s:g} s"))
             self._transport.abort()
         else:
-            self._timer = self._loop.call_later(max(self._stall - silent, 0.01), self._check)
+            left_s = max(self._stall_timeout_s - silent_s, 0.01)
+            self._timer = self._loop.call_later(left_s, self._check_stall)
 
-    def _break(self, error: Exception) -> None:
-        self._broken = self._broken or error
+    def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
         self.resume_writing()
-        self.rest()
-        self._wake()
+        self.stop_timer()
+        self._wake_reader()
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
-class Lines:
-    """Idle connections, the last used first; taking one costs the same however many there are."""
+class ConnectionPool:
+    """Idle connections per origin. The one used last is taken first, in constant time."""
 
-    def __init__(self, stall_seconds: float) -> None:
-        self._stall = stall_seconds
-        self._idle: defaultdict[Host, list[Line]] = defaultdict(list)
+    def __init__(self, stall_timeout_s: float) -> None:
+        self._stall_timeout_s = stall_timeout_s
+        self._idle: defaultdict[Origin, list[HttpConnection]] = defaultdict(list)
 
-    async def take(self, host: Host) -> Line:
-        idle = self._idle[host]
-        for place in range(len(idle) - 1, -1, -1):
-            line = idle[place]
-            if line.reusable:
-                return idle.pop(place)
-            if line.is_useless:
-                idle.pop(place).close()
-        return await self._connect(host)
+    async def acquire(self, origin: Origin) -> HttpConnection:
+        """Return an idle connection, or a new one. The caller gives it back with `release`."""
+        idle = self._idle[origin]
+        for index in range(len(idle) - 1, -1, -1):
+            connection = idle[index]
+            if connection.is_reusable:
+                return idle.pop(index)
+            if connection.is_dead:
+                idle.pop(index).close()
+        return await self._connect(origin)
 
-    async def _connect(self, host: Host) -> Line:
+    async def _connect(self, origin: Origin) -> HttpConnection:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                _, line = await loop.create_connection(
-                    lambda: Line(self._stall),
-                    host.name,
-                    host.port,
-                    ssl=_trust() if host.secure else None,
-                    server_hostname=host.name if host.secure else None,
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                _, connection = await loop.create_connection(
+                    lambda: HttpConnection(self._stall_timeout_s),
+                    origin.host,
+                    origin.port,
+                    ssl=trusted_certificates() if origin.is_tls else None,
+                    server_hostname=origin.host if origin.is_tls else None,
                 )
         except ssl.SSLCertVerificationError as error:
-            raise Untrusted(error.verify_message) from error
+            raise CertificateUntrusted(error.verify_message, is_unsent=True) from error
         except TimeoutError as error:
-            raise LineError(f"no connection within {CONNECT_SECONDS:g} s") from error
+            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+            raise ConnectionFailed(reason, is_unsent=True) from error
         except OSError as error:
-            raise LineError(str(error) or type(error).__name__) from error
-        return line
+            raise ConnectionFailed(str(error) or type(error).__name__, is_unsent=True) from error
+        return connection
 
-    def give_back(self, host: Host, line: Line, *, heard: bool) -> None:
-        """Keep a line whose answer was heard; its formal end may come while it is idle."""
-        line.rest()
-        if line.reusable or (heard and not line.is_useless):
-            self._idle[host].append(line)
+    def release(self, origin: Origin, connection: HttpConnection, *, is_answered: bool) -> None:
+        """Keep the connection for the next request if it can carry one; close it otherwise.
+
+        `is_answered`: the caller has read all it wanted. The response's last bytes, such as the
+        terminating chunk, may then arrive while the connection is idle.
+        """
+        connection.stop_timer()
+        if connection.is_reusable or (is_answered and not connection.is_dead):
+            self._idle[origin].append(connection)
         else:
-            line.close()
+            connection.close()
 
     async def close(self) -> None:
-        for lines in self._idle.values():
-            for line in lines:
-                line.close()
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.close()
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""OpenAI's chat-completions, the wire that every compatible server speaks."""
+"""OpenAI: the wire of the chat completions API, which many vendors and local servers offer too."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -12,33 +12,35 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.counts import Counts
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.http_connection import Body
 from agiraph.providers.request_buffer import (
     IMAGES,
     PDF,
-    Encoded,
     Part,
+    RequestBuffer,
     arguments,
-    as_text,
+    attachment_text,
+    buffer_of,
     call_id,
-    dumped,
-    ending,
     is_failed,
-    kept,
+    suffix,
+    to_json,
     tool_name,
     vendor_parts,
 )
-from agiraph.providers.wire import Draft, DraftCall, ask, words
+from agiraph.providers.usage import UsageReader
+from agiraph.providers.wire import CallBuilder, ReplyBuilder, request_reply, text_of
 
 WIRE = "openai"
 _IDS = re.compile(r".{1,40}", re.DOTALL)
-_LESSONS = {
+"""OpenAI refuses a call id of more than 40 characters."""
+_ADJUSTMENTS = {
     "max_completion_tokens": "Use 'max_completion_tokens' instead",
     "reasoning_effort": "set reasoning_effort to 'none'",
 }
-"""Settings that some models want otherwise, and how their servers say so."""
+"""Settings that some models of OpenAI want otherwise, by the error text that asks for each:
+reasoning models refuse `max_tokens`, and some refuse tools unless reasoning is off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,34 +49,35 @@ class OpenAIModel:
     model: str
     base_url: str
     key: str = field(repr=False)
-    http: Http
-    learnt: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server has asked to be told otherwise."""
+    http: HttpClient
+    is_router: bool = False
+    """Whether the provider passes requests on to models of many vendors, as OpenRouter does."""
+    adjustments: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """The keys of `_ADJUSTMENTS` that this model's server has asked for."""
 
     @property
     def vendor(self) -> str:
-        """Whose thinking may be shown to this model: the wire is spoken by many."""
-        provider = self.name.partition("/")[0]
-        return self.name if provider == "openrouter" else provider  # behind a router are many
+        """The vendor whose reasoning this model accepts back. A router's models are of many."""
+        return self.name if self.is_router else self.name.partition("/")[0]
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         try:
-            return await self._ask(request, on_delta)
+            return await self._request(request, on_delta)
         except ModelRefused as error:
-            lessons = {lesson for lesson, said in _LESSONS.items() if said in str(error)}
-            if lessons <= self.learnt:
+            wanted = {name for name, text in _ADJUSTMENTS.items() if text in str(error)}
+            if wanted <= self.adjustments:
                 raise
-            self.learnt.update(lessons)
-        return await self._ask(request, on_delta)
+            self.adjustments.update(wanted)
+        return await self._request(request, on_delta)
 
-    async def _ask(self, request: Request, on_delta: OnDelta | None) -> Reply:
-        return await ask(
+    async def _request(self, request: Request, on_delta: OnDelta | None) -> Reply:
+        return await request_reply(
             self.http,
             f"{self.base_url.rstrip('/')}/chat/completions",
             name=self.name,
             headers={"authorization": f"Bearer {self.key}"} if self.key else {},
             key=self.key,
-            body=encode(self.model, request, vendor=self.vendor, learnt=self.learnt),
+            body=encode(self.model, request, vendor=self.vendor, adjustments=self.adjustments),
             reader=_Reader(self.vendor),
             request=request,
             on_delta=on_delta,
@@ -82,34 +85,37 @@ class OpenAIModel:
 
 
 def encode(
-    model: str, request: Request, *, vendor: str = WIRE, learnt: Collection[str] = ()
+    model: str, request: Request, *, vendor: str = WIRE, adjustments: Collection[str] = ()
 ) -> Body:
-    """The request's bytes: what was said before stays to the byte, new turns come behind it."""
+    """Return the request body. The bytes of earlier turns are those of the last request."""
     system = request.transcript.system
     first = {"role": "system", "content": system} if system else None
-    written = kept(request.transcript, vendor, lambda: Encoded(_Form(vendor), first))
-    opening = written.opening((model, request.tools), lambda: _opening(model, request.tools))
+    buffer = buffer_of(
+        request.transcript, vendor, lambda: RequestBuffer(_TurnEncoder(vendor), first)
+    )
+    prefix = buffer.prefix((model, request.tools), lambda: _prefix(model, request.tools))
     settings: Part = {}
     if request.max_output_tokens is not None:
-        name = "max_completion_tokens" if "max_completion_tokens" in learnt else "max_tokens"
-        settings[name] = request.max_output_tokens
+        # Many compatible servers know only the older name, so it is tried first.
+        newer = "max_completion_tokens"
+        settings[newer if newer in adjustments else "max_tokens"] = request.max_output_tokens
     if request.tools and not request.may_call:
         settings["tool_choice"] = "none"
-    if request.tools and "reasoning_effort" in learnt:
+    if request.tools and "reasoning_effort" in adjustments:
         settings["reasoning_effort"] = "none"
     if (schema := request.schema) is not None:
         form = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
         settings["response_format"] = {"type": "json_schema", "json_schema": form}
-    return (opening, written.extend(request.transcript), ending(settings))
+    return (prefix, buffer.extend(request.transcript), suffix(settings))
 
 
 @lru_cache(64)
-def _opening(model: str, tools: tuple[ToolSpec, ...]) -> bytes:
-    """What comes before the messages, once for all agents who have the same tools."""
+def _prefix(model: str, tools: tuple[ToolSpec, ...]) -> bytes:
+    """Return the bytes before the messages, cached for all agents with the same tools."""
     settings: Part = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     if tools:
         settings["tools"] = [_tool(t) for t in tools]
-    return dumped(settings)[:-1] + b',"messages":['
+    return to_json(settings)[:-1] + b',"messages":['
 
 
 def _tool(spec: ToolSpec) -> Part:
@@ -118,7 +124,8 @@ def _tool(spec: ToolSpec) -> Part:
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether every object in it names all it has, as the API wants of what it enforces."""
+    """Whether OpenAI accepts the schema in strict mode: every object is closed, and requires all
+    of its properties."""
     if isinstance(schema, list):
         return all(_is_strict(part) for part in cast(list[Any], schema))
     if not isinstance(schema, dict):
@@ -134,12 +141,12 @@ def _is_strict(schema: Any) -> bool:
     return all(_is_strict(part) for part in known.values())
 
 
-class _Form:
-    """Turns as messages."""
+class _TurnEncoder:
+    """Encodes turns as chat messages."""
 
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
-        self.replayed = False
+        self.has_reasoning = False
 
     def message(self, turn: Turn) -> Part | None:
         if turn.role == "user":
@@ -150,22 +157,23 @@ class _Form:
         message: Part = {"role": "assistant", "content": turn.text or None}
         if turn.calls:
             message["tool_calls"] = [
-                {"id": call_id(c.id, _IDS), "type": "function", "function": _written(c)}
+                {"id": call_id(c.id, _IDS), "type": "function", "function": _function(c)}
                 for c in turn.calls
             ]
         for part in vendor_parts(turn, self._vendor):
-            self.replayed = True
+            self.has_reasoning = True
             message |= part
         return message
 
-    def answers(self, turns: Sequence[Turn]) -> list[Part]:
+    def results(self, turns: Sequence[Turn]) -> list[Part]:
         messages: list[Part] = []
         for turn in turns:
-            said = f"Error: {turn.text}" if is_failed(turn) else turn.text
+            text = f"Error: {turn.text}" if is_failed(turn) else turn.text
             identity = call_id(turn.ref or "", _IDS)
-            messages.append({"role": "tool", "tool_call_id": identity, "content": said})
-        # An answer can only be words here; what else there is comes when all calls are answered.
-        if attached := [_attached(a) for turn in turns for a in turn.attachments]:
+            messages.append({"role": "tool", "tool_call_id": identity, "content": text})
+        # A tool message holds only text. Attachments follow in a user message, which OpenAI refuses
+        # before all calls are answered.
+        if attached := [_attachment(a) for turn in turns for a in turn.attachments]:
             messages.append({"role": "user", "content": attached})
         return messages
 
@@ -173,41 +181,41 @@ class _Form:
 def _content(turn: Turn) -> str | list[Part]:
     if not turn.attachments:
         return turn.text
-    said = [{"type": "text", "text": turn.text}] if turn.text else []
-    return [*map(_attached, turn.attachments), *said]
+    text = [{"type": "text", "text": turn.text}] if turn.text else []
+    return [*map(_attachment, turn.attachments), *text]
 
 
-def _attached(attachment: Attachment) -> Part:
+def _attachment(attachment: Attachment) -> Part:
     url = f"data:{attachment.media_type};base64,{attachment.data}"
     if attachment.media_type in IMAGES:
         return {"type": "image_url", "image_url": {"url": url}}
     if attachment.media_type == PDF:
         return {"type": "file", "file": {"filename": attachment.name, "file_data": url}}
-    return {"type": "text", "text": as_text(attachment)}
+    return {"type": "text", "text": attachment_text(attachment)}
 
 
-def _written(call: ToolCall) -> dict[str, str]:
-    return {"name": tool_name(call.name), "arguments": dumped(arguments(call)).decode()}
+def _function(call: ToolCall) -> dict[str, str]:
+    return {"name": tool_name(call.name), "arguments": to_json(arguments(call)).decode()}
 
 
 class _Reader:
     kind = "a chat completion"
 
     def __init__(self, vendor: str) -> None:
-        self.draft = Draft(vendor)
-        self._calls: list[DraftCall] = []
-        self._latest: dict[Any, DraftCall] = {}
-        """The call that each index stands for."""
-        self._reasoned: list[str] = []
+        self.reply = ReplyBuilder(vendor)
+        self._calls: list[CallBuilder] = []
+        self._latest: dict[Any, CallBuilder] = {}
+        """The newest call with each index."""
+        self._reasoning: list[str] = []
         self._details: dict[Any, Part] = {}
-        self._refused: list[str] = []
+        self._refusal: list[str] = []
 
     def take(self, event: Part) -> Iterator[str]:
         if event.get("usage"):
             self._count(event["usage"])
         for choice in event.get("choices") or ():
-            if said := self._hear(choice.get("delta") or {}):
-                yield said
+            if text := self._take_delta(choice.get("delta") or {}):
+                yield text
             self._end(choice.get("finish_reason"))
 
     def read(self, body: Part) -> None:
@@ -215,77 +223,80 @@ class _Reader:
         message: Part = choice["message"]
         given: list[Part] = message.get("tool_calls") or []
         calls = [{**call, "index": index} for index, call in enumerate(given)]
-        self._hear({**message, "tool_calls": calls})
+        self._take_delta({**message, "tool_calls": calls})
         self._end(choice.get("finish_reason"))
         if body.get("usage"):
             self._count(body["usage"])
 
     def finish(self) -> None:
-        self.draft.calls = [call.call() for call in self._calls]
-        self.draft.refusal = "".join(self._refused) or self.draft.refusal
+        self.reply.calls = [call.build() for call in self._calls]
+        self.reply.refusal = "".join(self._refusal) or self.reply.refusal
         if self._details:
-            self.draft.parts = [{"reasoning_details": [*self._details.values()]}]
-        elif self._reasoned and self._calls:
-            # Whoever calls it so rejects a call that comes back without the thoughts before it.
-            self.draft.parts = [{"reasoning_content": "".join(self._reasoned)}]
+            # OpenRouter wants `reasoning_details` back unchanged.
+            self.reply.parts = [{"reasoning_details": [*self._details.values()]}]
+        elif self._reasoning and self._calls:
+            # DeepSeek and others that send `reasoning_content` refuse a tool call that comes back
+            # without it.
+            self.reply.parts = [{"reasoning_content": "".join(self._reasoning)}]
 
     def _count(self, usage: Any) -> None:
-        counts = Counts(usage)
-        self.draft.usage = Usage(
+        counts = UsageReader(usage)
+        self.reply.usage = Usage(
             input_tokens=counts.tokens("prompt_tokens"),
             output_tokens=counts.tokens("completion_tokens"),
             cached_tokens=counts.part("prompt_tokens_details").tokens("cached_tokens"),
             usd=counts.usd("cost"),
         )
-        self.draft.doubts = counts.doubts
+        self.reply.doubts = counts.doubts
 
-    def _hear(self, delta: Part) -> str:
-        """Add what came; the words in it."""
-        if said := words(delta.get("content")):
-            self.draft.text.append(said)
-        if refused := delta.get("refusal"):
-            self._refused.append(words(refused))
-        reasoned = delta.get("reasoning_content")
-        if isinstance(reasoned, str) and reasoned:
-            self._reasoned.append(reasoned)
-        thought = reasoned or delta.get("reasoning")
+    def _take_delta(self, delta: Part) -> str:
+        """Add a delta and return its text."""
+        if text := text_of(delta.get("content")):
+            self.reply.text.append(text)
+        if refusal := delta.get("refusal"):
+            self._refusal.append(text_of(refusal))
+        reasoning = delta.get("reasoning_content")
+        if isinstance(reasoning, str) and reasoning:
+            self._reasoning.append(reasoning)
+        # OpenRouter and vLLM call the field `reasoning`, DeepSeek `reasoning_content`.
+        thought = reasoning or delta.get("reasoning")
         if isinstance(thought, str) and thought:
-            self.draft.thinking.append(words(thought))
+            self.reply.thinking.append(text_of(thought))
         for detail in delta.get("reasoning_details") or ():
             self._take_detail(detail)
         for part in delta.get("tool_calls") or ():
             self._take_call(part)
-        return said
+        return text
 
     def _take_call(self, part: Part) -> None:
-        index, identity = part.get("index"), words(part.get("id"))
+        index, identity = part.get("index"), text_of(part.get("id"))
         call = self._latest.get(index)
-        # Some servers number all calls alike and tell them apart by their ids alone.
+        # Some compatible servers give every call index 0 and tell calls apart only by id.
         if call is None or (identity and call.id and identity != call.id):
-            call = self._latest[index] = DraftCall()
+            call = self._latest[index] = CallBuilder()
             self._calls.append(call)
         function: Part = part.get("function") or {}
         call.id = call.id or identity
-        call.name = call.name or words(function.get("name"))
+        call.name = call.name or text_of(function.get("name"))
+        # Some compatible servers send arguments as an object instead of JSON text.
         given = function.get("arguments")
-        call.arguments.append(
-            orjson.dumps(given).decode() if isinstance(given, dict) else words(given)
-        )
+        is_object = isinstance(given, dict)
+        call.arguments.append(orjson.dumps(given).decode() if is_object else text_of(given))
 
     def _take_detail(self, detail: Part) -> None:
-        """Join what came in pieces; the whole goes back to where it came from."""
+        """Add a piece of OpenRouter's `reasoning_details` to the detail it belongs to."""
         key = (detail.get("type"), detail.get("index"), detail.get("id"))
         known = self._details.setdefault(key, {})
         for name, value in detail.items():
             grows = name in ("text", "summary", "data") and isinstance(known.get(name), str)
-            known[name] = known[name] + words(value) if grows else known.get(name) or value
+            known[name] = known[name] + text_of(value) if grows else known.get(name) or value
 
     def _end(self, reason: Any) -> None:
         if reason is None:
             return
-        self.draft.ended = True
-        self.draft.limited = reason == "length"
+        self.reply.is_ended = True
+        self.reply.is_truncated = reason == "length"
         if reason == "error":
-            raise ModelUnavailable("The answer broke off: the server says no more than that.")
+            raise ModelUnavailable("The response broke off, and the server gives no reason.")
         if reason in ("content_filter", "refusal"):
-            self.draft.refusal = words(reason)
+            self.reply.refusal = text_of(reason)

@@ -1,4 +1,4 @@
-"""Prices: what a call costs and how much a model can take in, where that is known."""
+"""Prices: the price of a model call and the size of a model's context window, where known."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,16 +9,15 @@ from pydantic import ConfigDict
 
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.providers.vendors import price_list_id
 
-WINDOW = 128_000
-"""Assumed of a model nobody knows; settings may say better."""
-
-_VENDORS = {"gemini": "google"}
+DEFAULT_WINDOW_TOKENS = 128_000
+"""The context window of a model that neither the settings nor the price list know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a person says of a model: dollars per million tokens, and its window."""
+    """A model's prices in dollars per million tokens, and its context window, from the settings."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -30,54 +29,56 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Settings first, then the price list that comes with the package."""
+    """Looks in the settings first, then in the genai-prices table, which is read offline."""
 
     terms: Mapping[str, Terms] = field(default_factory=dict[str, Terms])
 
     def usd(self, name: str, usage: Usage) -> float | None:
-        """The price of a call to `provider/model`; None if nobody knows it."""
-        said = self.terms.get(name)
-        if said is not None and said.input_usd is not None and said.output_usd is not None:
-            cached = said.input_usd if said.cached_usd is None else said.cached_usd
-            fresh = usage.input_tokens - usage.cached_tokens
-            millionths = fresh * said.input_usd + usage.cached_tokens * cached
-            return (millionths + usage.output_tokens * said.output_usd) / 1_000_000
-        return _listed(name, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+        """Return the price of a call to `provider/model`; None if it is not known."""
+        terms = self.terms.get(name)
+        if terms is not None and terms.input_usd is not None and terms.output_usd is not None:
+            cached_usd = terms.input_usd if terms.cached_usd is None else terms.cached_usd
+            uncached_tokens = usage.input_tokens - usage.cached_tokens
+            millionths = uncached_tokens * terms.input_usd + usage.cached_tokens * cached_usd
+            return (millionths + usage.output_tokens * terms.output_usd) / 1_000_000
+        return _listed_usd(name, usage)
 
     def price_of_input(self, name: str, tokens: int) -> float:
-        """What it costs to show a model so many tokens; 0 where nobody knows."""
+        """Return the price of this many input tokens; 0 if it is not known."""
         return self.usd(name, Usage(input_tokens=tokens)) or 0.0
 
     def window(self, name: str) -> int:
-        """How many tokens the model can be shown at once."""
-        said = self.terms.get(name)
-        if said is not None and said.window is not None:
-            return said.window
-        return ("/" in name and _listed_window(name)) or WINDOW
+        """Return the size of the model's context window in tokens."""
+        terms = self.terms.get(name)
+        if terms is not None and terms.window is not None:
+            return terms.window
+        return ("/" in name and _listed_window(name)) or DEFAULT_WINDOW_TOKENS
 
 
-def _reference(name: str) -> tuple[str, str]:
+def _price_list_ids(name: str) -> tuple[str, str]:
+    """Return the ids of provider and model in the genai-prices table."""
     provider, _, model = name.removeprefix("text/").partition("/")
-    return _VENDORS.get(provider, provider), model
+    return price_list_id(provider), model
 
 
-def _listed(name: str, input_tokens: int, output_tokens: int, cached_tokens: int) -> float | None:
+def _listed_usd(name: str, usage: Usage) -> float | None:
     if "/" not in name or not _is_listed(name):
         return None
-    from genai_prices import Usage as Listed  # a large table, read only where it is asked for
+    from genai_prices import Usage as Listed  # a large table, imported only where it is needed
     from genai_prices import calc_price
 
-    provider, model = _reference(name)
+    provider, model = _price_list_ids(name)
     counted = Listed(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cache_read_tokens=cached_tokens or None,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens or None,
     )
     return float(calc_price(counted, model_ref=model, provider_id=provider).total_price)
 
 
 @lru_cache(256)
 def _is_listed(name: str) -> bool:
+    # A listed model may have no window (None), so another value stands for "not listed".
     return _window_or(name, -1) != -1
 
 
@@ -90,7 +91,7 @@ def _window_or(name: str, unknown: int | None) -> int | None:
     from genai_prices import Usage as Listed
     from genai_prices import calc_price
 
-    provider, model = _reference(name)
+    provider, model = _price_list_ids(name)
     try:
         found = calc_price(Listed(input_tokens=1), model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
@@ -100,7 +101,7 @@ def _window_or(name: str, unknown: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """A model whose replies say what they cost and who gave them."""
+    """A model that adds the price and its own name to each reply."""
 
     model: Model
     prices: Prices

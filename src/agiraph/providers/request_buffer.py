@@ -1,4 +1,7 @@
-"""Encoded: a thread as the bytes of a request, every turn made once and never changed."""
+"""Request buffer: the messages of a thread as JSON bytes. Each turn is encoded once.
+
+Old bytes never change, so vendors can cache the beginning of every request.
+"""
 
 import base64
 import binascii
@@ -15,154 +18,156 @@ from agiraph.domain.chat import Attachment, ToolCall, Transcript, Turn
 Part = dict[str, Any]
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What every vendor can look at."""
+"""The image types that every vendor accepts."""
 PDF = "application/pdf"
-_TEXTS = re.compile(
+_TEXT_TYPES = re.compile(
     r"text/.+|application/(json|xml|yaml|toml|javascript|sql|x-(yaml|sh|python|ndjson))|.+\+(json|xml)"
 )
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class Form(Protocol):
-    """How one vendor writes the turns of a thread."""
+class TurnEncoder(Protocol):
+    """Encodes the turns of a thread as messages of one vendor."""
 
-    replayed: bool
-    """Whether the vendor's own thinking is among what was written."""
+    has_reasoning: bool
+    """Whether a message contains reasoning of the vendor's own model, which it may refuse."""
 
     def message(self, turn: Turn) -> Part | None:
-        """What was said by the agent or to it; None if nothing of it can be shown."""
+        """Return the message of a user or assistant turn; None if the turn has no content."""
         ...
 
-    def answers(self, turns: Sequence[Turn]) -> list[Part]:
-        """The answers to all calls of one reply."""
+    def results(self, turns: Sequence[Turn]) -> list[Part]:
+        """Return the messages with the results of all tool calls of one reply."""
         ...
 
 
-class Encoded:
-    """The messages of a thread as bytes.
+class RequestBuffer:
+    """The messages of a thread as bytes, and the request's beginning before them.
 
-    The answers to one reply's calls go together, because some vendors want them in one message.
-    All of them are there whenever a request is made, so what is written depends on the turns alone
-    and a thread that is read again gives the same bytes.
+    The results of one reply's calls are encoded together, because Anthropic and Gemini want them
+    in one message. All of them exist whenever a request is made, so the bytes depend on the turns
+    alone: a thread that is loaded again after a restart gives the same bytes.
     """
 
-    def __init__(self, form: Form, first: Part | None = None) -> None:
-        self.form = form
+    def __init__(self, encoder: TurnEncoder, first: Part | None = None) -> None:
+        self.encoder = encoder
         self.messages = bytearray()
-        self._entries = 0
-        self._opening: tuple[Hashable, bytes] = (None, b"")
+        self._turn_count = 0
+        self._prefix: tuple[Hashable, bytes] = (None, b"")
         if first is not None:
             self._add(first)
 
-    def opening(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """What comes before the messages; the same tools are not written out twice."""
-        if self._opening[0] != key:  # tuples of the same objects compare at once
-            self._opening = (key, make())
-        return self._opening[1]
+    def prefix(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return the bytes before the messages; make them only when the key has changed."""
+        if self._prefix[0] != key:  # the usual case is the same tuple object, which is fast
+            self._prefix = (key, make())
+        return self._prefix[1]
 
     def extend(self, transcript: Transcript) -> bytearray:
-        """Write what is new."""
-        answers: list[Turn] = []
-        for turn in transcript.spoken(self._entries):
+        """Encode the turns that are new since the last call and return all messages."""
+        results: list[Turn] = []
+        for turn in transcript.spoken(self._turn_count):
             if turn.role == "tool":
-                answers.append(turn)
+                results.append(turn)
                 continue
-            self._close(answers)
-            if (message := self.form.message(turn)) is not None:
+            self._add_results(results)
+            if (message := self.encoder.message(turn)) is not None:
                 self._add(message)
-        self._close(answers)
-        self._entries = len(transcript.turns)
+        self._add_results(results)
+        self._turn_count = len(transcript.turns)
         return self.messages
 
-    def _close(self, answers: list[Turn]) -> None:
-        if answers:
-            for message in self.form.answers(answers):
+    def _add_results(self, results: list[Turn]) -> None:
+        if results:
+            for message in self.encoder.results(results):
                 self._add(message)
-            answers.clear()
+            results.clear()
 
     def _add(self, message: Part) -> None:
         if self.messages:
             self.messages += b","
-        self.messages += dumped(message)
+        self.messages += to_json(message)
 
 
-def dumped(value: Part) -> bytes:
+def to_json(value: Part) -> bytes:
     try:
         return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # half a surrogate pair, as odd file names have
+    except orjson.JSONEncodeError:  # a lone surrogate, as in file names that are not UTF-8
         return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
-def kept(transcript: Transcript, key: str, make: Callable[[], Encoded]) -> Encoded:
-    """What this wire has written of the thread so far."""
-    if key not in transcript.wire:
-        transcript.wire[key] = make()
-    return transcript.wire[key]
+def buffer_of(
+    transcript: Transcript, wire: str, make: Callable[[], RequestBuffer]
+) -> RequestBuffer:
+    """Return the thread's buffer for this wire, creating it if needed."""
+    if wire not in transcript.wire:
+        transcript.wire[wire] = make()
+    return transcript.wire[wire]
 
 
-def forget_thinking(transcript: Transcript, key: str, plain: Encoded) -> bool:
-    """Write the thread anew without the vendor's own thinking; whether that makes a difference."""
-    if not cast(Encoded, transcript.wire[key]).form.replayed:
+def replace_buffer(transcript: Transcript, wire: str, plain: RequestBuffer) -> bool:
+    """Use a buffer without reasoning from now on. Return False if the old one had none either."""
+    if not cast(RequestBuffer, transcript.wire[wire]).encoder.has_reasoning:
         return False
-    transcript.wire[key] = plain
+    transcript.wire[wire] = plain
     return True
 
 
-def ending(settings: Part) -> bytes:
-    """What comes behind the messages: what may differ from one request to the next."""
-    return b"]" + (b"," + dumped(settings)[1:] if settings else b"}")
+def suffix(settings: Part) -> bytes:
+    """Return the bytes after the messages: the settings that may change with every request."""
+    return b"]" + (b"," + to_json(settings)[1:] if settings else b"}")
 
 
 def vendor_parts(turn: Turn, vendor: str) -> list[Part]:
-    """What this vendor wants back of its own reply; another's is not for it."""
-    found = turn.provider_data.vendor
-    return found.parts if found is not None and found.vendor == vendor else []
+    """Return the parts of a reply that this vendor wants back; none of another vendor's."""
+    stored = turn.provider_data.vendor
+    return stored.parts if stored is not None and stored.vendor == vendor else []
 
 
-def own_parts(turn: Turn, vendor: str) -> list[Part]:
-    """All parts of a reply in their order, if the turn still says what they say and no more."""
+def unchanged_parts(turn: Turn, vendor: str) -> list[Part]:
+    """Return all parts of a reply in order; none if the turn's text or calls were changed since."""
     parts = vendor_parts(turn, vendor)
     calls = [part["call"] for part in parts if "call" in part]
-    said = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
-    # Parts of nothing but white space are not kept, so that is not compared.
-    is_same = "".join(said.split()) == "".join(turn.text.split())
+    text = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
+    # Parts with nothing but white space are not stored, so white space is not compared.
+    is_same = "".join(text.split()) == "".join(turn.text.split())
     return parts if is_same and calls == [*range(len(turn.calls))] else []
 
 
 def call_of(part: Part, turn: Turn) -> ToolCall | None:
-    """The call that stands in this place of a reply, as it is known in the thread."""
+    """Return the call that this part of a reply refers to by its index; None for other parts."""
     return turn.calls[cast(int, part["call"])] if "call" in part else None
 
 
 def is_failed(turn: Turn) -> bool:
-    """Whether a call's answer tells of an error."""
+    """Whether a tool call's result is an error."""
     return turn.failed
 
 
 def tool_name(name: str) -> str:
-    """A name as every vendor takes it: they reject another, even a model's own."""
+    """Return a name that all vendors accept: they refuse other ones, even those a model made up."""
     clean = _NOT_IN_NAMES.sub("_", name)[:64]
     return clean if clean[:1].isalpha() or clean[:1] == "_" else f"_{clean}"[:64]
 
 
 def arguments(call: ToolCall) -> Part:
-    """A call's arguments; of those that were no object, none: a vendor would reject them."""
+    """Return a call's arguments; {} if they were no JSON object, which a vendor would refuse."""
     return {} if call.malformed is not None else call.arguments
 
 
 def call_id(identity: str, allowed: re.Pattern[str]) -> str:
-    """An id as the vendor takes it, whoever made it up."""
+    """Return the id if the vendor accepts it, else one made from it that stays the same."""
     if allowed.fullmatch(identity):
         return identity
     return f"{_NOT_IN_NAMES.sub('_', identity)[:24]}_{crc32(identity.encode()):08x}"
 
 
-def as_text(attachment: Attachment) -> str:
-    """A file in words: what it says if it is text, else that it cannot be shown."""
-    if _TEXTS.fullmatch(attachment.media_type):
+def attachment_text(attachment: Attachment) -> str:
+    """Return a text file's content, or a note that the model cannot be shown the file."""
+    if _TEXT_TYPES.fullmatch(attachment.media_type):
         try:
-            said = base64.b64decode(attachment.data).decode(errors="replace")
-            return f"File {attachment.name}:\n{said}"
+            content = base64.b64decode(attachment.data).decode(errors="replace")
+            return f"File {attachment.name}:\n{content}"
         except binascii.Error:
             pass
     return f"[The file {attachment.name} ({attachment.media_type}) cannot be shown to you.]"

@@ -1,4 +1,4 @@
-"""Retry: a model that is asked again when it could not answer, with patience that grows."""
+"""Retry: repeats a model call that failed for a passing reason, with exponential backoff."""
 
 import random
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from agiraph.providers.base import Model, OnDelta, Reply, Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """Tries again after what may pass by itself, and after nothing else."""
+    """Retries an unavailable model, and a garbled reply once. Other errors are raised at once."""
 
     model: Model
     clock: Clock
-    tries: int = 4
-    first_wait: float = 1.0
-    longest_wait: float = 60.0
+    max_attempts: int = 4
+    first_wait_s: float = 1.0
+    max_wait_s: float = 60.0
+    """The longest backoff. If the provider asks for more, the error is raised instead."""
     jitter: Callable[[], float] = field(default=random.random)
 
     @property
@@ -26,25 +27,25 @@ class Retrying:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         garbled, unused = 0, True
-        for attempt in range(1, self.tries + 1):
+        for attempt in range(1, self.max_attempts + 1):
             try:
                 return await self.model.reply(request, on_delta)
             except ModelUnavailable as error:
-                # One try that may have cost something is enough for the call to have.
+                # `unused` means that no attempt can have cost money, not only the last one.
                 unused = error.unused = unused and error.unused
-                wait = self._wait(attempt, error.retry_after)
-                if attempt == self.tries or wait > self.longest_wait:
+                wait_s = self._wait_s(attempt, error.retry_after)
+                if attempt == self.max_attempts or wait_s > self.max_wait_s:
                     raise
-                await self.clock.sleep(wait)
+                await self.clock.sleep(wait_s)
             except ModelGarbled:
                 garbled, unused = garbled + 1, False
-                if garbled == 2 or attempt == self.tries:  # one repair is worth its price
+                if garbled == 2 or attempt == self.max_attempts:  # each attempt is paid for
                     raise
             except ModelError as error:
                 error.unused = unused and error.unused
                 raise
-        raise AssertionError("every try returns, raises or waits")
+        raise AssertionError("every attempt returns, raises or waits")
 
-    def _wait(self, attempt: int, retry_after: float | None) -> float:
-        grown = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
-        return max(retry_after or 0.0, grown * (0.5 + self.jitter() / 2))
+    def _wait_s(self, attempt: int, retry_after: float | None) -> float:
+        backoff_s = min(self.first_wait_s * 2 ** (attempt - 1), self.max_wait_s)
+        return max(retry_after or 0.0, backoff_s * (0.5 + self.jitter() / 2))

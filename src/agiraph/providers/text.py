@@ -1,25 +1,24 @@
-"""Text tools: calling tools by writing, for models that know no other way.
+"""Text tools: tool calls in a model's text, for models without an API for tool calls.
 
-The tools stand in the system prompt, and a call is a few lines of the reply:
+The system prompt describes the tools, and a call is a few lines of the reply:
 
     <call k4tz9wqb write_file>
     {"path": "a.md", "content": "Hello."}
     </call>
 
-Anyone can write that: a web page, a file, a teammate. What makes it a call is its **key**. Every
-request ends with a key of its own, drawn when everything else in it is already written, and only
-the reply to that very request is read, for that key, at the beginning of a line, outside of code
-fences and thoughts. So no text that came from a tool can hold the key it would need, and a model
-that repeats all it ever saw calls nothing: the keys it saw are spent. Beyond that, results are
-fenced with the fresh key, so that nothing in them can end them early, and a call that was copied
-out of a thread into a file or a message is shown with a backslash in it.
+Anyone can write such lines: a web page, a file, a teammate. Only a **key** makes them a call. Each
+request ends with a random key, drawn after all the rest of the request is fixed. The parser accepts
+that key only in the reply to that request, at the beginning of a line, outside of code fences and
+thinking. So text from a tool cannot contain the key it would need, and a model that repeats old
+text calls nothing, because the keys in it are no longer valid. In addition, tool results are
+enclosed in marks with the fresh key, so that nothing inside can end them early, and a call that
+somebody copied from a thread into a file or message is shown with a backslash in it.
 
-A key stays where it was announced, at the end of its request, and goes into the journal with the
-reply (`ProviderData.text`). What was sent once is therefore sent again to the byte, also after a
-restart: a key per request and a prompt that caches are no contradiction.
+A key stays at the end of its request, and is stored with the reply (`ProviderData.text`). The same
+turns therefore give the same bytes, also after a restart, so that vendors can cache the prompt.
 
-What has the right key and makes no sense is a call all the same, with `malformed` set, so that the
-runtime answers with what is wrong. What only looks like a call is told in the next message.
+A call with the right key and broken content becomes a call with `malformed` set, and the runtime
+answers it with the error. If the text only looks like a call, the next message says so.
 """
 
 import re
@@ -39,17 +38,17 @@ from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.ids import ThreadId
 from agiraph.prompts import prompt
 from agiraph.providers.base import Model, OnDelta, Reply, Request
-from agiraph.providers.text_calls import Reader, first_object, label, parse, written
+from agiraph.providers.text_calls import ReplyParser, first_object, format_call, parse, tag_name
 
 WIRE = "text"
 KEY_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
-"""No vowels, so that a key is never a word; nothing that is easily taken for something else."""
+"""No vowels, so that a key is never a word, and no letters that look alike."""
 KEY_LENGTH = 8
-"""38 bits: an attacker has one guess, and it has to be in the conversation before the draw."""
+"""38 bits. An attacker has one guess, which must be in the thread before the key is drawn."""
 
 _COPIED_CALL = re.compile(rf"<(?=call [{KEY_LETTERS}]{{{KEY_LENGTH}}}[ >])")
-_NOTHING = "(nothing)"
-"""Stands for an empty reply, which some servers do not take back."""
+_EMPTY_REPLY = "(nothing)"
+"""Sent for an empty reply, because some servers refuse an empty message."""
 _BLANK = Turn(
     thread_id=ThreadId(WIRE),
     seq=0,
@@ -59,8 +58,8 @@ _BLANK = Turn(
     at=datetime.min.replace(tzinfo=UTC),
 )
 
-Kind = Literal["calls", "words", "json"]
-"""What a reply is asked for."""
+ReplyKind = Literal["calls", "words", "json"]
+"""What the reply may contain: tool calls, only text, or one JSON object. Stored in the journal."""
 
 
 def draw_key() -> str:
@@ -68,8 +67,8 @@ def draw_key() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TextModel:
-    """Any model, told of its tools in words and read for calls in its words."""
+class TextToolModel:
+    """A model whose prompt describes the tools, and whose text is parsed for calls."""
 
     inner: Model
     draw: Callable[[], str] = field(default=draw_key, kw_only=True)
@@ -79,49 +78,51 @@ class TextModel:
         return f"{WIRE}/{self.inner.name}"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        kept = _rendering(request)
-        asked = kept.ask(request, self.draw)
-        answer = await self._answer(request, kept.inner, asked.valid_key, on_delta)
-        parsed = parse(answer.text, asked.valid_key)
-        # A call that a server read out of the words by itself is none: it knows of no key.
-        missed = parsed.missed or bool(answer.calls)
-        if not parsed.text and not parsed.calls and not missed:
-            raise ModelGarbled("The model answered nothing at all.")
-        # Nothing of the vendor's own goes along: its parts know nothing of these calls.
+        rendered = _rendered_thread(request)
+        ending = rendered.end_request(request, self.draw)
+        answer = await self._inner_reply(request, rendered.inner, ending.valid_key, on_delta)
+        parsed = parse(answer.text, ending.valid_key)
+        # Some servers parse calls out of the text by themselves. They check no key, so such a
+        # call does not count.
+        has_missed_call = parsed.has_missed_call or bool(answer.calls)
+        if not parsed.text and not parsed.calls and not has_missed_call:
+            raise ModelGarbled("The model answered with neither text nor a tool call.")
+        # The vendor's own parts are dropped: they contain the text before the calls were parsed.
         data = ProviderData(
-            thinking=parsed.thought or answer.provider_data.thinking,
-            text=TextMark(key=asked.key, kind=asked.kind, missed=missed),
+            thinking=parsed.thinking or answer.provider_data.thinking,
+            text=TextMark(key=ending.key, kind=ending.kind, missed=has_missed_call),
         )
         return replace(
             answer,
-            text=first_object(parsed.text) if asked.kind == "json" else parsed.text,
+            text=first_object(parsed.text) if ending.kind == "json" else parsed.text,
             calls=request.transcript.with_unique_ids(parsed.calls),
             provider_data=data,
             model=answer.model and f"{WIRE}/{answer.model}",
         )
 
-    async def _answer(
-        self, request: Request, shown: Transcript, key: str, on_delta: OnDelta | None
+    async def _inner_reply(
+        self, request: Request, rendered: Transcript, key: str, on_delta: OnDelta | None
     ) -> Reply:
-        plain = Request(transcript=shown, max_output_tokens=request.max_output_tokens)
+        """Return the inner model's reply. Only its text, without calls, reaches `on_delta`."""
+        plain = Request(transcript=rendered, max_output_tokens=request.max_output_tokens)
         if on_delta is None:
             return await self.inner.reply(plain)
-        reader = Reader(key)
+        parser = ReplyParser(key)
 
-        def show(words: str) -> None:
-            if words:
-                on_delta(words)
+        def show(text: str) -> None:
+            if text:
+                on_delta(text)
 
-        answer = await self.inner.reply(plain, lambda words: show(reader.feed(words)))
-        show(reader.end())
+        answer = await self.inner.reply(plain, lambda piece: show(parser.feed(piece)))
+        show(parser.end())
         return answer
 
 
-class _Asked(NamedTuple):
-    """How a request ends: what it asks for, and how many turns it brings since the last reply."""
+class _RequestEnding(NamedTuple):
+    """The end of a request: the key, the kind of reply, and the turns since the last reply."""
 
     key: str
-    kind: Kind
+    kind: ReplyKind
     turns: int
 
     @property
@@ -129,89 +130,100 @@ class _Asked(NamedTuple):
         return self.key if self.kind == "calls" else ""
 
 
-def _rendering(request: Request) -> "_Rendering":
-    """The thread in plain words, grown by what is new; without tools it is asked as it was."""
+def _rendered_thread(request: Request) -> "_RenderedThread":
+    """Return the thread as plain text, with its new turns.
+
+    A request without tools keeps the tools of the requests before it, so that the beginning of the
+    prompt stays the same.
+    """
     wire = request.transcript.wire
-    kept: _Rendering | None = wire.get(WIRE)
-    if kept is None or (request.tools and request.tools != kept.tools):
-        kept = wire[WIRE] = _Rendering(request.transcript.system, request.tools)
-    kept.extend(request.transcript)
-    return kept
+    rendered: _RenderedThread | None = wire.get(WIRE)
+    if rendered is None or (request.tools and request.tools != rendered.tools):
+        rendered = wire[WIRE] = _RenderedThread(request.transcript.system, request.tools)
+    rendered.extend(request.transcript)
+    return rendered
 
 
-class _Rendering:
-    """A thread as a chat of plain words, user and assistant in turn; each turn is put once."""
+class _RenderedThread:
+    """A thread as alternating user and assistant messages of plain text. Each is rendered once."""
 
     def __init__(self, system: str, tools: tuple[ToolSpec, ...]) -> None:
         self.tools = tools
         self.inner = Transcript()
         if system or tools:
             self._add("system", _system(system, tools))
-        self._entries = 0
-        self._tail: list[Turn] = []
-        """What was said since the last reply."""
-        self._asked: _Asked | None = None
-        """How the request ends that the tail was sent with, until its reply is here."""
+        self._turn_count = 0
+        self._new_turns: list[Turn] = []
+        """The turns since the last reply."""
+        self._ending: _RequestEnding | None = None
+        """The end of the last request, while it has no reply."""
         self._names: dict[str, str] = {}
-        self._missed = False
+        self._has_missed_call = False
 
     def extend(self, transcript: Transcript) -> None:
-        for turn in transcript.spoken(self._entries):
+        """Take in the turns that are new since the last call."""
+        for turn in transcript.spoken(self._turn_count):
             if turn.role == "assistant":
-                self._hear(turn)
+                self._add_reply(turn)
             else:
-                self._tail.append(turn)
-        self._entries = len(transcript.turns)
+                self._new_turns.append(turn)
+        self._turn_count = len(transcript.turns)
 
-    def ask(self, request: Request, draw: Callable[[], str]) -> _Asked:
-        """End the chat with what is new and the key for the reply."""
-        calls = request.tools and request.may_call
-        kind = "json" if request.schema is not None else "calls" if calls else "words"
-        again = self._asked
-        if again is None or again[1:] != (kind, len(self._tail)) or kind == "json":
-            again = _Asked(draw(), kind, len(self._tail))
-        self._put(again, request.schema)
-        return again
+    def end_request(self, request: Request, draw: Callable[[], str]) -> _RequestEnding:
+        """Add the user message with the new turns and the key for the reply.
 
-    def _hear(self, turn: Turn) -> None:
-        noted = turn.provider_data.text or TextMark(key=_old_key(turn), kind="calls")
-        self._put(_Asked(noted.key, cast(Kind, noted.kind), len(self._tail)))
+        A retried request keeps its key, so that its bytes stay the same.
+        """
+        has_calls = request.tools and request.may_call
+        kind = "json" if request.schema is not None else "calls" if has_calls else "words"
+        ending = self._ending
+        if ending is None or ending[1:] != (kind, len(self._new_turns)) or kind == "json":
+            ending = _RequestEnding(draw(), kind, len(self._new_turns))
+        self._add_request(ending, request.schema)
+        return ending
+
+    def _add_reply(self, turn: Turn) -> None:
+        stored = turn.provider_data.text or TextMark(key=_old_key(turn), kind="calls")
+        kind = cast(ReplyKind, stored.kind)
+        self._add_request(_RequestEnding(stored.key, kind, len(self._new_turns)))
         self._names.update((call.id, call.name) for call in turn.calls)
-        said = [turn.text] if turn.text else []
-        said += [written(call, noted.key) for call in turn.calls]
-        self._add("assistant", "\n\n".join(said) or _NOTHING)
-        self._tail, self._asked, self._missed = [], None, noted.missed
+        parts = [turn.text] if turn.text else []
+        parts += [format_call(call, stored.key) for call in turn.calls]
+        self._add("assistant", "\n\n".join(parts) or _EMPTY_REPLY)
+        self._new_turns, self._ending = [], None
+        self._has_missed_call = stored.missed
 
-    def _put(self, asked: _Asked, schema: dict[str, Any] | None = None) -> None:
-        if self._asked is not None:
-            if (asked.key, asked.turns) == (self._asked.key, self._asked.turns):
+    def _add_request(self, ending: _RequestEnding, schema: dict[str, Any] | None = None) -> None:
+        if self._ending is not None:
+            if (ending.key, ending.turns) == (self._ending.key, self._ending.turns):
                 return
-            # That request brought no reply and this one ends otherwise: rare, so encoded anew.
+            # The last request got no reply and this one ends differently, which is rare. A new
+            # Transcript drops the encoded bytes too.
             self.inner = Transcript(self.inner.turns[:-1])
-        said = [self._said(turn, asked.key) for turn in self._tail]
-        if self._missed:
-            said.append(_words().missed.template)
-        if closing := self._closing(asked, schema):
-            said.append(closing)
-        attachments = tuple(a for turn in self._tail for a in turn.attachments)
-        self._add("user", "\n\n".join(said), attachments=attachments)
-        self._asked = asked
+        parts = [self._rendered(turn, ending.key) for turn in self._new_turns]
+        if self._has_missed_call:
+            parts.append(_templates().missed.template)
+        if instruction := self._instruction(ending, schema):
+            parts.append(instruction)
+        attachments = tuple(a for turn in self._new_turns for a in turn.attachments)
+        self._add("user", "\n\n".join(parts), attachments=attachments)
+        self._ending = ending
 
-    def _closing(self, asked: _Asked, schema: dict[str, Any] | None) -> str:
-        words = _words()
-        if asked.kind == "calls":
-            return words.key.substitute(key=asked.key)
-        if asked.kind == "json" and schema is not None:
-            return words.json.substitute(schema=orjson.dumps(schema).decode())
-        return words.no_tools.template if self.tools or not self._tail else ""
+    def _instruction(self, ending: _RequestEnding, schema: dict[str, Any] | None) -> str:
+        templates = _templates()
+        if ending.kind == "calls":
+            return templates.key.substitute(key=ending.key)
+        if ending.kind == "json" and schema is not None:
+            return templates.json.substitute(schema=orjson.dumps(schema).decode())
+        return templates.no_tools.template if self.tools or not self._new_turns else ""
 
-    def _said(self, turn: Turn, key: str) -> str:
+    def _rendered(self, turn: Turn, key: str) -> str:
         text = _without_copies(turn.text)
         if turn.role != "tool":
             return text
-        return _words().data.substitute(
+        return _templates().data.substitute(
             key=key,
-            name=label(self._names.get(turn.ref or "", "tool")),
+            name=tag_name(self._names.get(turn.ref or "", "tool")),
             call=turn.ref,
             failed=" failed" if turn.failed else "",
             text=text,
@@ -222,34 +234,36 @@ class _Rendering:
 
 
 def _old_key(turn: Turn) -> str:
-    """A spent key for a reply that had none, as it came over another wire; no secret."""
+    """Return a key for a reply of another wire, which has none. It need not be secret: it is no
+    longer valid."""
     digest = sha256(f"{turn.thread_id} {turn.seq}".encode()).digest()
     return "".join(KEY_LETTERS[byte % len(KEY_LETTERS)] for byte in digest[:KEY_LENGTH])
 
 
 def _without_copies(text: str) -> str:
-    """What others wrote, with a backslash in everything that has the form of a call."""
+    """Return the text with a backslash in everything that has the form of a call."""
     return _COPIED_CALL.sub(r"<\\", text)
 
 
 def _system(system: str, tools: tuple[ToolSpec, ...]) -> str:
-    words = _words()
+    """Return the system prompt with the description of the tools."""
+    templates = _templates()
     sections = [_without_copies(system)] if system else []
     if tools:
-        sections.append(words.form.template)
+        sections.append(templates.form.template)
     for tool in tools:
-        # The runtime's own prompts hold the guidance already.
+        # The runtime's own system prompts already contain the guidance.
         guidance = "" if tool.guidance in system else tool.guidance
         schema = orjson.dumps(tool.schema).decode()
-        shown = words.tool.substitute(
+        section = templates.tool.substitute(
             name=tool.name, description=tool.description, schema=schema, guidance=guidance
         )
-        sections.append(shown.strip())
+        sections.append(section.strip())
     return "\n\n".join(sections)
 
 
-class _Words(NamedTuple):
-    """The parts of prompts/text_tool_calls.md."""
+class _Templates(NamedTuple):
+    """The sections of prompts/text_tool_calls.md."""
 
     form: Template
     tool: Template
@@ -261,6 +275,6 @@ class _Words(NamedTuple):
 
 
 @cache
-def _words() -> _Words:
-    parts = prompt("text_tool_calls").split("\n---\n")
-    return _Words(*(Template(part.strip()) for part in parts))
+def _templates() -> _Templates:
+    sections = prompt("text_tool_calls").split("\n---\n")
+    return _Templates(*(Template(section.strip()) for section in sections))

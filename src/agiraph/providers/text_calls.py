@@ -1,7 +1,7 @@
-"""Calls in text: their form, and the reading of a reply that may hold some. Pure; no I/O.
+"""Text calls: the syntax of tool calls in a model's text, and the parser of replies. No I/O.
 
 A call is `<call KEY name>` at the beginning of a line, one JSON object, and `</call>` at the end of
-a line. Reading takes linear time, whatever the text: every line is looked at once.
+a line. The parser looks at every line once, so it takes linear time for any text.
 """
 
 import json
@@ -15,216 +15,229 @@ import orjson
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
 
-MOST_CALLS = 64
-DEEPEST = 64
-LONGEST_NAME = 128
+MAX_CALLS = 64
+MAX_DEPTH = 64
+MAX_NAME_CHARS = 128
 NO_NAME = "no_name"
-"""Called when a call names no tool: there is none of that name, and the runtime says which are."""
+"""The tool name of a call that names none. No such tool exists, so the runtime answers with the
+names of the tools."""
 
 _END = "</call>"
-_THOUGHT, _THOUGHT_END = "<think>", "</think>"
-_FENCED = frozenset("`~ ")
-"""What a fence's line begins with."""
+_THINK, _THINK_END = "<think>", "</think>"
+_FENCE_STARTS = frozenset("`~ ")
+"""The first characters that a line with a code fence can have."""
 _FENCE = re.compile(r" {0,3}(`{3,}+(?!.*`)|~{3,}+)")
-_LIKE_A_CALL = re.compile(r"^[ \t]*+<call(?=[ >])", re.MULTILINE)
+_LOOKS_LIKE_CALL = re.compile(r"^[ \t]*+<call(?=[ >])", re.MULTILINE)
 _JSON_STRING = re.compile(r'"(?:[^"\\]++|\\[^\x00-\x1f])*+"?')
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_RAW = {code: f"\\u{code:04x}" for code in range(32)}
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
 _NOT_IN_NAMES = re.compile(r"[\s<>]+")
 
-Line = Literal["open", "words", "call", "thought"]
-"""What a line is; open while that cannot be told."""
+LineKind = Literal["unknown", "text", "call", "thinking"]
+"""What a line belongs to; unknown while too little of the line has arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class ParsedReply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    missed: bool = False
-    """Something in the text looks like a call and was not one."""
-    thought: str = ""
+    has_missed_call: bool = False
+    """Whether the text contains something that looks like a call and is none."""
+    thinking: str = ""
 
 
-def parse(text: str, key: str) -> Parsed:
-    """A model's own reply, its calls apart from its words; without a key there are no calls."""
-    reader = Reader(key)
-    shown = reader.feed(text) + reader.end()
-    missed = bool(key) and (f"<call {key}" in shown or _LIKE_A_CALL.search(shown) is not None)
-    thought = "\n".join(reader.thought).strip()
-    return Parsed(text=shown.strip(), calls=tuple(reader.calls), missed=missed, thought=thought)
+def parse(text: str, key: str) -> ParsedReply:
+    """Split a whole reply into text, calls and thinking. Without a key there are no calls."""
+    parser = ReplyParser(key)
+    shown = parser.feed(text) + parser.end()
+    has_missed_call = bool(key) and (
+        f"<call {key}" in shown or _LOOKS_LIKE_CALL.search(shown) is not None
+    )
+    return ParsedReply(
+        text=shown.strip(),
+        calls=tuple(parser.calls),
+        has_missed_call=has_missed_call,
+        thinking="\n".join(parser.thinking).strip(),
+    )
 
 
-def written(call: ToolCall, key: str) -> str:
-    """A call as a model writes it; what a model wrote amiss stays as it was."""
+def format_call(call: ToolCall, key: str) -> str:
+    """Return a call as a model writes it. Malformed arguments stay as the model wrote them."""
     body = call.malformed
     if body is None:
         body = orjson.dumps(call.arguments).decode()
-    return f"<call {key} {label(call.name)}>\n{body}\n{_END}"
+    return f"<call {key} {tag_name(call.name)}>\n{body}\n{_END}"
 
 
-def label(name: str) -> str:
-    """A tool's name as it may stand in a tag."""
+def tag_name(name: str) -> str:
+    """Return a tool's name without the characters that would end a `<call>` tag."""
     return _NOT_IN_NAMES.sub("_", name) or NO_NAME
 
 
-class Reader:
-    """Reads a reply as it comes, in any pieces, and gives back what may be shown of it."""
+class ReplyParser:
+    """Parses a reply that arrives in pieces of any size, and returns the text to display."""
 
     def __init__(self, key: str) -> None:
         self.calls: list[ToolCall] = []
-        self.thought: list[str] = []
-        self._opening = f"<call {key}" if key else ""
-        self._is: Line = "open"
+        self.thinking: list[str] = []
+        self._call_start = f"<call {key}" if key else ""
+        self._kind: LineKind = "unknown"
         self._line: list[str] = []
-        self._call: list[str] = []
+        self._call_lines: list[str] = []
         self._fence = ""
-        self._begun = False
-        """Whether anything but blanks has come; thoughts come first or not at all."""
+        self._has_begun = False
+        """Whether anything but white space has arrived. Thinking stands before all else."""
         self._shown: list[str] = []
 
-    def feed(self, words: str) -> str:
-        *lines, rest = words.split("\n")
+    def feed(self, piece: str) -> str:
+        """Take the next piece of the reply and return the text that can be shown by now."""
+        *lines, rest = piece.split("\n")
         for line in lines:
-            if self._is == "open" and not self._line and self._is_words(line):
-                self._shown += (line, "\n")
-                if line[:1] in _FENCED:
-                    self._turn_fence(line)
-                continue
-            if self._is == "call" and not self._line and _END not in line:
-                self._call.append(line)
-                continue
-            self._line.append(line)
-            if self._is == "words":
-                self._shown.append(line)
-            self._end_line()
-        self._take(rest)
+            self._take_line(line)
+        self._take_partial(rest)
         return self._flush()
 
-    def _is_words(self, line: str) -> bool:
-        """Whether a whole line is nothing but words, told fast, as nearly all are."""
-        return not line.startswith("<call ") if self._begun else not line or line.isspace()
+    def _take_line(self, line: str) -> None:
+        # The first two cases only save time: most lines are text, and arrive as a whole.
+        if self._kind == "unknown" and not self._line and self._is_plain(line):
+            self._shown += (line, "\n")
+            if line[:1] in _FENCE_STARTS:
+                self._toggle_fence(line)
+        elif self._kind == "call" and not self._line and _END not in line:
+            self._call_lines.append(line)
+        else:
+            self._line.append(line)
+            if self._kind == "text":
+                self._shown.append(line)
+            self._end_line()
+
+    def _is_plain(self, line: str) -> bool:
+        """Whether a whole line is certainly text; a cheap test."""
+        return not line.startswith("<call ") if self._has_begun else not line or line.isspace()
 
     def end(self) -> str:
-        """The reply is over: what was held back of it."""
+        """End the reply and return the text that was held back."""
         if self._line:
-            self._end_line(last=True)
-        if self._call:
-            self._close(is_closed=False)
+            self._end_line(is_last=True)
+        if self._call_lines:
+            self._end_call(is_closed=False)
         return self._flush()
 
     def _flush(self) -> str:
         shown, self._shown = "".join(self._shown), []
         return shown
 
-    def _take(self, piece: str) -> None:
+    def _take_partial(self, piece: str) -> None:
+        """Take the beginning of a line. Hold it back while it may become a call or thinking."""
         if not piece:
             return
         self._line.append(piece)
-        if self._is == "words":
+        if self._kind == "text":
             self._shown.append(piece)
-        elif self._is == "open":
+        elif self._kind == "unknown":
             line = "".join(self._line)
-            self._is = self._judge(line)
-            if self._is == "words":
+            self._kind = self._classify(line)
+            if self._kind == "text":
                 self._shown.append(line)
 
-    def _judge(self, line: str, *, is_whole: bool = False) -> Line:
+    def _classify(self, line: str, *, is_whole: bool = False) -> LineKind:
         if self._fence:
-            return "words"
-        if not self._begun:
-            if line.startswith(_THOUGHT):
-                return "thought"
-            if _THOUGHT.startswith(line) and not is_whole:
-                return "open"
-        opening = self._opening
-        if not opening or len(self.calls) == MOST_CALLS:
-            return "words"
-        if line.startswith(opening):
-            after = line[len(opening) : len(opening) + 1]
+            return "text"
+        if not self._has_begun:
+            if line.startswith(_THINK):
+                return "thinking"
+            if _THINK.startswith(line) and not is_whole:
+                return "unknown"
+        start = self._call_start
+        if not start or len(self.calls) == MAX_CALLS:
+            return "text"
+        if line.startswith(start):
+            after = line[len(start) : len(start) + 1]
             if not after:
-                return "call" if is_whole else "open"
-            return "call" if after == ">" or after.isspace() else "words"
-        return "open" if opening.startswith(line) and not is_whole else "words"
+                return "call" if is_whole else "unknown"
+            return "call" if after == ">" or after.isspace() else "text"
+        return "unknown" if start.startswith(line) and not is_whole else "text"
 
-    def _end_line(self, *, last: bool = False) -> None:
+    def _end_line(self, *, is_last: bool = False) -> None:
         line, self._line = "".join(self._line), []
-        if self._is == "open":
-            self._is = self._judge(line, is_whole=True)
-            if self._is == "words":
+        if self._kind == "unknown":
+            self._kind = self._classify(line, is_whole=True)
+            if self._kind == "text":
                 self._shown.append(line)
-        match self._is:
+        match self._kind:
             case "call":
-                self._call.append(line)
+                self._call_lines.append(line)
                 if line.rstrip().endswith(_END):
-                    self._close(is_closed=True)
-            case "thought":
-                self._think(line, last=last)
+                    self._end_call(is_closed=True)
+            case "thinking":
+                self._end_thinking_line(line, is_last=is_last)
             case _:
-                self._end_words(line, last=last)
+                self._end_text_line(line, is_last=is_last)
 
-    def _end_words(self, line: str, *, last: bool) -> None:
-        self._is = "open"
-        self._begun = self._begun or bool(line.strip())
-        if not last:
+    def _end_text_line(self, line: str, *, is_last: bool) -> None:
+        self._kind = "unknown"
+        self._has_begun = self._has_begun or bool(line.strip())
+        if not is_last:
             self._shown.append("\n")
-        self._turn_fence(line)
+        self._toggle_fence(line)
 
-    def _turn_fence(self, line: str) -> None:
-        """Begin or end a code fence, if the line does."""
+    def _toggle_fence(self, line: str) -> None:
+        """Begin or end a code fence, if this line does. Calls inside of a fence are examples."""
         if mark := _FENCE.match(line):
             if not self._fence:
                 self._fence = mark[1]
             elif mark[1].startswith(self._fence) and not line[mark.end() :].strip():
                 self._fence = ""
 
-    def _think(self, line: str, *, last: bool) -> None:
-        if not self._begun:
-            line = line.removeprefix(_THOUGHT)
-            self._begun = True
-        thought, end, after = line.partition(_THOUGHT_END)
-        self.thought.append(thought)
+    def _end_thinking_line(self, line: str, *, is_last: bool) -> None:
+        if not self._has_begun:
+            line = line.removeprefix(_THINK)
+            self._has_begun = True
+        thinking, end, after = line.partition(_THINK_END)
+        self.thinking.append(thinking)
         if end:
             self._shown.append(after.lstrip())
-            self._end_words("", last=last)
+            self._end_text_line("", is_last=is_last)
 
-    def _close(self, *, is_closed: bool) -> None:
-        self._is = "open"
-        self._begun = True
-        raw, self._call = "\n".join(self._call).rstrip(), []
-        self.calls.append(_read(raw[len(self._opening) :], is_closed=is_closed))
+    def _end_call(self, *, is_closed: bool) -> None:
+        self._kind = "unknown"
+        self._has_begun = True
+        raw, self._call_lines = "\n".join(self._call_lines).rstrip(), []
+        self.calls.append(_parse_call(raw[len(self._call_start) :], is_closed=is_closed))
 
 
-def _read(raw: str, *, is_closed: bool) -> ToolCall:
-    """A call, from what stands behind its key."""
+def _parse_call(raw: str, *, is_closed: bool) -> ToolCall:
+    """Return the call in the text after its key; with `malformed` set if it cannot be made."""
     head, newline, below = raw.removesuffix(_END).partition("\n")
     name, mark, beside = head.partition(">")
     body = (beside + newline + below).strip()
-    name = name.strip()[:LONGEST_NAME]
+    name = name.strip()[:MAX_NAME_CHARS]
     if not is_closed or not mark:
         lacking = _END if mark else "> behind the name"
         return ToolCall(id="", name=name or NO_NAME, malformed=f"(without {lacking}) {body}")
-    given = _object(body or "{}")
+    given = _parse_object(body or "{}")
     if given is None:
         return ToolCall(id="", name=name or NO_NAME, malformed=body)
     if name:
         return ToolCall(id="", name=name, arguments=given)
-    within, arguments = given.get("name"), given.get("arguments")
-    if isinstance(within, str) and isinstance(arguments, dict) and len(given) == 2:
-        # The form that most models were trained on.
+    inner_name, arguments = given.get("name"), given.get("arguments")
+    if isinstance(inner_name, str) and isinstance(arguments, dict) and len(given) == 2:
+        # {"name": …, "arguments": …} is the form that most models were trained on.
         arguments = cast(dict[str, Any], arguments)
-        return ToolCall(id="", name=within[:LONGEST_NAME] or NO_NAME, arguments=arguments)
+        return ToolCall(id="", name=inner_name[:MAX_NAME_CHARS] or NO_NAME, arguments=arguments)
     return ToolCall(id="", name=NO_NAME, malformed=body)
 
 
-def _object(body: str) -> dict[str, Any] | None:
-    """A JSON object, also one with line breaks in its strings as they are."""
+def _parse_object(body: str) -> dict[str, Any] | None:
+    """Return a JSON object, None if it is none. Models write raw line breaks into strings, which
+    JSON forbids; they are escaped and accepted."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         if not _CONTROL.search(body):
             return None
         try:
-            value = orjson.loads(_JSON_STRING.sub(lambda found: found[0].translate(_RAW), body))
+            value = orjson.loads(_JSON_STRING.sub(lambda found: found[0].translate(_ESCAPES), body))
         except orjson.JSONDecodeError:
             return None
     if not isinstance(value, dict) or _is_too_deep(found := cast(dict[str, Any], value)):
@@ -233,8 +246,9 @@ def _object(body: str) -> dict[str, Any] | None:
 
 
 def _is_too_deep(value: dict[str, Any]) -> bool:
+    """Whether an object is nested deeper than other code, which recurses, can take."""
     level: list[Any] = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         parts = [part for whole in level for part in _values(whole)]
         level = [part for part in parts if isinstance(part, (dict, list))]
         if not level:
@@ -247,17 +261,18 @@ def _values(whole: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def first_object(text: str) -> str:
-    """The first JSON object in a text, wherever it stands, or `ModelGarbled`."""
+    """Return the first JSON object anywhere in a text, or raise `ModelGarbled`."""
     decoder = json.JSONDecoder(strict=False)
-    at = text.find("{")
-    tries = 64  # each may read all of the text
-    while at >= 0 and tries:
+    start = text.find("{")
+    attempts_left = 64  # each attempt may read all of the text
+    while start >= 0 and attempts_left:
         try:
-            value, _ = decoder.raw_decode(text, at)
+            value, _ = decoder.raw_decode(text, start)
             if _is_too_deep(value):
                 break
             return orjson.dumps(value).decode()
-        except (ValueError, RecursionError, TypeError):  # orjson's TypeError: no UTF-8, no 64 bits
+        # orjson raises TypeError for text that is not UTF-8 and for integers over 64 bits.
+        except (ValueError, RecursionError, TypeError):
             pass
-        at, tries = text.find("{", at + 1), tries - 1
-    raise ModelGarbled(f"Asked for a JSON object, the model said: {text[:200]!r}")
+        start, attempts_left = text.find("{", start + 1), attempts_left - 1
+    raise ModelGarbled(f"The model was asked for a JSON object and answered: {text[:200]!r}")

@@ -1,4 +1,7 @@
-"""Wire: what asking a model is like whoever serves it, and the reply while it is still coming."""
+"""Wire: sends a request to a model and builds the reply, in the way that all vendors share.
+
+A vendor's module encodes the request and brings a `ResponseReader` for its response format.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,23 +13,24 @@ from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
-from agiraph.providers import counts
+from agiraph.providers import usage as usages
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http import (
-    Events,
-    Http,
+    CUT_OFF,
+    EventStreamParser,
+    HttpClient,
     Response,
+    error_for_status,
     error_text,
-    failure,
-    json_object,
-    whole,
+    parse_object,
+    read_object,
 )
 from agiraph.providers.http_connection import Body
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
-"""What reading an answer raises where a field is missing or of another type."""
+"""The exceptions of code that reads a field which is missing or has another type."""
 
-_STATUSES = {
+_STATUS_OF_ERROR_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -34,201 +38,225 @@ _STATUSES = {
     "not_found_error": 404,
     "request_too_large": 413,
 }
-"""Kinds of errors that come inside an answer and will not pass; all others may."""
+"""Anthropic's error types that a retry does not help. Any other type counts as 503."""
 
 
 @dataclass(slots=True)
-class DraftCall:
+class CallBuilder:
+    """A tool call whose arguments arrive in pieces of JSON text."""
+
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
 
-    def call(self) -> ToolCall:
-        return made_call(self.id, self.name, "".join(self.arguments))
+    def build(self) -> ToolCall:
+        return build_call(self.id, self.name, "".join(self.arguments))
 
 
 @dataclass(slots=True)
-class Draft:
-    """What has come of a reply so far."""
+class ReplyBuilder:
+    """The part of a reply that has arrived so far."""
 
     vendor: str
     text: list[str] = field(default_factory=list[str])
     thinking: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """What the vendor wants back as it is; empty if it need not get anything back."""
+    """The parts that the vendor wants back unchanged in the next request; empty if there are
+    none."""
     usage: Usage = Usage()
     doubts: list[str] = field(default_factory=list[str])
-    """What in the counts of tokens cannot be true."""
+    """The token counts that cannot be true, each with its value."""
     refusal: str = ""
-    """Why the vendor withholds its answer, in its words."""
-    limited: bool = False
-    """The reply ran into the limit of its length."""
-    begun: bool = False
-    """Something of the answer has come."""
-    ended: bool = False
-    closed: bool = False
-    """Nothing more is to come, even if the stream goes on."""
+    """The vendor's reason for withholding the reply."""
+    is_truncated: bool = False
+    """The reply reached the limit of output tokens."""
+    has_begun: bool = False
+    """A first part of the reply has arrived."""
+    is_ended: bool = False
+    """The vendor has said that the reply is complete; usage may still follow."""
+    is_closed: bool = False
+    """Nothing that matters follows, even if the stream stays open."""
 
-    def reply(self) -> Reply:
+    def build(self) -> Reply:
+        """Return the reply, or raise if it has neither text nor calls."""
         text = "".join(self.text)
         if not text and not self.calls:
             if self.refusal:
                 raise ModelRefused(f"The model refuses to answer: {self.refusal}")
-            if self.limited:
-                raise ModelGarbled("The model used up its limit of output before it said a word.")
-            raise ModelGarbled("The model answered nothing at all.")
+            if self.is_truncated:
+                raise ModelGarbled("The model reached its limit of output tokens before any text.")
+            raise ModelGarbled("The model answered with neither text nor a tool call.")
         parts = VendorParts(vendor=self.vendor, parts=self.parts) if self.parts else None
         data = ProviderData(thinking="".join(self.thinking), vendor=parts)
         return Reply(text=text, calls=tuple(self.calls), usage=self.usage, provider_data=data)
 
 
-class Reader(Protocol):
-    """Understands one vendor's answer."""
+class ResponseReader(Protocol):
+    """Reads the response format of one vendor into a `ReplyBuilder`."""
 
-    draft: Draft
+    reply: ReplyBuilder
     kind: str
-    """What the vendor calls an answer."""
+    """The vendor's name for a response, for error messages."""
 
     def take(self, event: dict[str, Any]) -> Iterator[str]:
-        """One event of a stream; the words in it."""
+        """Read one event of a stream and yield the reply's text in it."""
         ...
 
     def read(self, body: dict[str, Any]) -> None:
-        """A whole answer in one piece."""
+        """Read a response that arrived as one JSON object."""
         ...
 
     def finish(self) -> None:
-        """All has come: fill in what could not be told before."""
+        """Complete the reply with what only the whole response shows."""
         ...
 
 
-async def ask(
-    http: Http,
+async def request_reply(
+    http: HttpClient,
     url: str,
     *,
     name: str,
     headers: dict[str, str],
     key: str,
     body: Body,
-    reader: Reader,
+    reader: ResponseReader,
     request: Request,
     on_delta: OnDelta | None,
 ) -> Reply:
-    """One whole reply, or a `ModelError`; a reply that breaks off anywhere is none."""
+    """Send the request and return the whole reply, or raise a `ModelError`.
+
+    A response that breaks off is an error: a reply is never returned in part.
+    """
     headers = {"content-type": "application/json", **headers}
     try:
-        await http.post(url, headers=headers, body=body, hear=lambda r: _hear(r, reader, on_delta))
-        reply = _checked(reader.draft.reply(), request)
-        sent = sum(map(len, body))
-        reply = counts.checked(reply, reader.draft.doubts, model=name, sent_bytes=sent)
+        await http.post(
+            url,
+            headers=headers,
+            body=body,
+            handle=lambda response: _read_response(response, reader, on_delta),
+        )
+        reply = _checked(reader.reply.build(), request)
+        sent_bytes = sum(map(len, body))
+        reply = usages.checked(reply, reader.reply.doubts, model=name, sent_bytes=sent_bytes)
     except ModelError as error:
-        # Some servers repeat the key they refuse; what is said here is written down and shown.
+        # Some servers repeat the key that they refuse. Error texts are stored and shown.
         error.args = (str(error).replace(key or "\0", "[key]"),)
         raise
     fault("fx:after:llm")
     return reply
 
 
-async def _hear(response: Response, reader: Reader, on_delta: OnDelta | None) -> None:
-    streamed = response.content_type == "text/event-stream"
+async def _read_response(
+    response: Response, reader: ResponseReader, on_delta: OnDelta | None
+) -> None:
+    is_stream = response.content_type == "text/event-stream"
     try:
-        if streamed:
-            await _gather(response, reader, on_delta)
+        if is_stream:
+            await _read_stream(response, reader, on_delta)
         else:
-            body = await whole(response)
+            body = await read_object(response)
             if body.get("error"):
-                raise _broken_off(body, "", unused=True)
+                raise _error_in_response(body, "", is_unused=True)
             reader.read(body)
         reader.finish()
     except UNREADABLE as error:
-        lack = f"The answer lacks what {reader.kind} has"
-        said = "A piece of the stream cannot be read" if streamed else lack
-        raise ModelGarbled(f"{said}: {error!r}") from error
+        problem = f"The response is not {reader.kind}"
+        if is_stream:
+            problem = "An event of the stream cannot be read"
+        raise ModelGarbled(f"{problem}: {error!r}") from error
 
 
-async def _gather(response: Response, reader: Reader, on_delta: OnDelta | None) -> None:
-    events, chunk = Events(), b" "
-    while chunk and not reader.draft.closed:
-        chunk = await response.chunk()
-        for data in events.feed(chunk):
-            _take(data, reader, on_delta)
-            if reader.draft.closed:
+async def _read_stream(
+    response: Response, reader: ResponseReader, on_delta: OnDelta | None
+) -> None:
+    events, chunk = EventStreamParser(), b" "
+    while chunk and not reader.reply.is_closed:
+        chunk = await response.read_chunk()
+        for payload in events.feed(chunk):
+            _take_event(payload, reader, on_delta)
+            if reader.reply.is_closed:
                 break
-    if not reader.draft.ended:
-        raise ModelUnavailable("The answer was cut off before its end.")
+    if not reader.reply.is_ended:
+        raise ModelUnavailable(CUT_OFF)
 
 
-def _take(data: bytes, reader: Reader, on_delta: OnDelta | None) -> None:
-    if data == b"[DONE]":
-        reader.draft.ended = reader.draft.closed = True
+def _take_event(payload: bytes, reader: ResponseReader, on_delta: OnDelta | None) -> None:
+    if payload == b"[DONE]":  # OpenAI's end of a stream, which compatible servers copy
+        reader.reply.is_ended = reader.reply.is_closed = True
         return
-    event = json_object(data)
+    event = parse_object(payload)
     if event.get("error"):
-        raise _broken_off(event, "The answer broke off: ", unused=not reader.draft.begun)
-    reader.draft.begun = True
-    for words in reader.take(event):
+        is_unused = not reader.reply.has_begun
+        raise _error_in_response(event, "The response broke off: ", is_unused=is_unused)
+    reader.reply.has_begun = True
+    for text in reader.take(event):
         if on_delta is not None:
-            on_delta(words)
+            on_delta(text)
 
 
-def _broken_off(body: dict[str, Any], opening: str, *, unused: bool) -> ModelError:
-    """An error where an answer was due, with status 200: judged by what it says of itself.
+def _error_in_response(body: dict[str, Any], prefix: str, *, is_unused: bool) -> ModelError:
+    """Return the error for an error object in a response with status 200.
 
-    `unused`: nothing of an answer came before it.
+    OpenRouter sends such objects with a numeric `code`, Anthropic with a `type`. `is_unused`: no
+    part of the reply arrived before the error.
     """
-    said = error_text(orjson.dumps(body))
+    reason = error_text(orjson.dumps(body))
     error: Any = body["error"]
-    about = cast(dict[str, Any], error) if isinstance(error, dict) else {}
-    code: Any = about.get("code")
+    details = cast(dict[str, Any], error) if isinstance(error, dict) else {}
+    code: Any = details.get("code")
     if not isinstance(code, int) or not 400 <= code < 600:
-        code = _STATUSES.get(str(about.get("type")), 503)
-    error = failure(code, said, f"{opening}{said}")
-    error.unused = unused and error.unused
+        code = _STATUS_OF_ERROR_TYPE.get(str(details.get("type")), 503)
+    error = error_for_status(code, reason, f"{prefix}{reason}")
+    error.unused = is_unused and error.unused
     return error
 
 
 def _checked(reply: Reply, request: Request) -> Reply:
+    """Return the reply with unique call ids; refuse text that is not the JSON asked for."""
     if request.schema is not None and not reply.calls:
         try:
             orjson.loads(reply.text)
         except orjson.JSONDecodeError as error:
             raise ModelGarbled(
-                f"The answer is not the JSON that was asked for: {reply.text[:80]!r}"
+                f"The model was asked for JSON and answered: {reply.text[:80]!r}"
             ) from error
-    # Some vendors give no ids, and some servers repeat theirs.
+    # Gemini may send calls without ids, and some OpenAI-compatible servers repeat theirs.
     calls = request.transcript.with_unique_ids(reply.calls)
     return reply if calls == reply.calls else replace(reply, calls=calls)
 
 
-async def or_plainly(attempt: Callable[[], Awaitable[Reply]], forget: Callable[[], bool]) -> Reply:
-    """Ask; if the vendor does not accept its own thinking back, ask once more without it.
+async def retry_without_reasoning(
+    attempt: Callable[[], Awaitable[Reply]], drop_reasoning: Callable[[], bool]
+) -> Reply:
+    """Send the request; if the vendor refuses its own reasoning in it, send it without reasoning.
 
-    It is bound to the model that thought it and to all that came before: another model of the
-    same vendor, other tools or a shortened thread may make it void.
+    Anthropic and Google sign reasoning. A signature is valid only for the model that reasoned and
+    for the same messages before it: another model of the vendor, other tools or a compacted thread
+    may invalidate it.
     """
     try:
         return await attempt()
     except ModelRefused as error:
-        said = str(error).lower()
-        if "signature" not in said and "`thinking`" not in said:
+        reason = str(error).lower()
+        if "signature" not in reason and "`thinking`" not in reason:
             raise
-        if not forget():
+        if not drop_reasoning():
             raise
     return await attempt()
 
 
-def words(value: Any) -> str:
-    """Text where text belongs, or nothing; a server that puts anything else there is garbled."""
+def text_of(value: Any) -> str:
+    """Return the text in a field, "" if the field is missing; raise TypeError for another type."""
     if value is None:
         return ""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} is not text")
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL keeps no NUL
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL stores no NUL in text
 
 
-def made_call(identity: str, name: str, arguments: Any) -> ToolCall:
-    """A call as the model made it; arguments that are no object are kept as they were written."""
+def build_call(call_id: str, name: str, arguments: Any) -> ToolCall:
+    """Return a tool call. Arguments that are not a JSON object are kept as text in `malformed`."""
     if not name:
         raise ValueError("a call without a name")
     parsed: Any = arguments
@@ -238,6 +266,6 @@ def made_call(identity: str, name: str, arguments: Any) -> ToolCall:
         except orjson.JSONDecodeError:
             parsed = None
     if isinstance(parsed, dict):
-        return ToolCall(id=identity, name=name, arguments=cast(dict[str, Any], parsed))
+        return ToolCall(id=call_id, name=name, arguments=cast(dict[str, Any], parsed))
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return ToolCall(id=identity, name=name, malformed=text)
+    return ToolCall(id=call_id, name=name, malformed=text)

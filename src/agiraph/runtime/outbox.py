@@ -14,7 +14,7 @@ from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
-from agiraph.runtime.channels import Channel, Undelivered
+from agiraph.runtime.channels import Channel, DeliveryFailed
 from agiraph.runtime.periodic import Rest, Rounds
 from agiraph.services.mail import deliveries
 from agiraph.store import deliveries as rows
@@ -107,9 +107,9 @@ class Outbox:
             fault("fx:before:deliver")
             await channel.send(parcel)
             fault("fx:after:deliver")
-        except Undelivered as error:
+        except DeliveryFailed as error:
             self._rounds.item_failed(what, error, "it is sent again later", trace=False)
-            await self._put_off(delivery, str(error), error.pause)
+            await self._put_off(delivery, str(error), error.retry_after_s)
         except Exception as error:  # one that a channel chokes on must not keep the others
             self._rounds.item_failed(what, error, "it is sent again later")
             await self._put_off(delivery, repr(error))

@@ -19,6 +19,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.outcomes import Answer, Done, Outcome, Pending
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.providers.vendors import telemetry_name
 from agiraph.runtime.calls import Caller
 from agiraph.tools.context import RunContext
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 CLOSING_SECONDS = 2.0
 """How long the last spans may take on their way out; a collector that is gone keeps nobody."""
-_PROVIDERS = {"gemini": "gcp.gemini"}
-"""Names the conventions have for those that we call otherwise."""
 
 
 def opened(traces: str, environ: Mapping[str, str]) -> "Tracing | None":
@@ -188,8 +187,7 @@ class TracedCaller(Caller):
 
 
 def _provider(name: str) -> str:
-    provider = name.removeprefix("text/").partition("/")[0]
-    return _PROVIDERS.get(provider, provider)
+    return telemetry_name(name.removeprefix("text/").partition("/")[0])
 
 
 def _model(name: str) -> str:

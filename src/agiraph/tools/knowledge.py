@@ -14,7 +14,7 @@ from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, sought
 from agiraph.home.notes import Notes
-from agiraph.providers.embeddings import meanings
+from agiraph.providers.embeddings import embeddings
 from agiraph.services.knowledge import items, notes, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages, passages
@@ -164,7 +164,7 @@ async def _found(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) ->
     """What holds the words; then, where meanings are installed, what says alike in others."""
     scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
     found = await ctx.store.read(passages.find, query, **scope, limit=MOST_HITS)
-    model = await asyncio.to_thread(meanings)
+    model = await asyncio.to_thread(embeddings)
     if model is None or len(found) >= MOST_HITS:
         return found
     known = {hit.id for hit in found}

@@ -15,7 +15,7 @@ from agiraph.tools.base import tool
 from agiraph.tools.context import RunContext
 from agiraph.tools.files import PAGES
 from agiraph.web import page as pages
-from agiraph.web.page import Page
+from agiraph.web.page import WebPage
 from agiraph.web.search import NO_ENGINE, Hit
 
 HITS = 8
@@ -87,14 +87,14 @@ async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -
     return Done(framed(ctx, body, source) + _rest(page, path), tainted_by=source)
 
 
-def _rest(page: Page, path: str) -> str:
+def _rest(page: WebPage, path: str) -> str:
     left = len(page.text) - SHOWN
     more = f"\n{left:,} characters more are in {path}: read_file shows them." if left > 0 else ""
     cut = "\nThe page is longer than what was taken of it." if page.is_cut else ""
     return more + cut
 
 
-def _save(ctx: RunContext, page: Page) -> str:
+def _save(ctx: RunContext, page: WebPage) -> str:
     """Keep the whole page on the agent's desk, where its later steps can read it."""
     digest = hashlib.sha256(page.url.encode()).hexdigest()[:16]
     path = f"agents/{ctx.agent.name}/{PAGES}/{digest}.md"
@@ -105,7 +105,7 @@ def _save(ctx: RunContext, page: Page) -> str:
     return path
 
 
-def _remember(tx: Tx, ctx: RunContext, page: Page) -> None:
+def _remember(tx: Tx, ctx: RunContext, page: WebPage) -> None:
     passages.put(
         tx,
         team_id=ctx.team.id,

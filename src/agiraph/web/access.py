@@ -1,4 +1,4 @@
-"""Access: what agents have of the web, as it was set up."""
+"""Web access: the fetcher and the search engine that agents use."""
 
 from dataclasses import dataclass, field
 
@@ -10,4 +10,4 @@ from agiraph.web.search import Engine
 class Web:
     fetcher: Fetcher = field(default_factory=Fetcher)
     engine: Engine | None = None
-    """None: nobody has set one up."""
+    """None if no search engine is configured."""

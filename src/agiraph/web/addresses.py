@@ -1,4 +1,4 @@
-"""Addresses: which URLs may be opened at all, and which machines may be spoken to."""
+"""Addresses: checks which URLs may be opened and which IP addresses may be connected to."""
 
 import asyncio
 import ipaddress
@@ -10,22 +10,22 @@ from yarl import URL
 
 from agiraph.domain.errors import Refused
 
-LONGEST = 2048
-"""Characters of a URL; longer ones carry data, they do not name a page."""
+MAX_URL_CHARS = 2048
+"""A longer URL carries data out instead of naming a page."""
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""The addresses of a host, as numbers."""
+"""Looks up the IP addresses of a host and port, as text."""
 
-_DENIED = tuple(
+_NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
     for network in (
         "0.0.0.0/8",
-        "100.64.0.0/10",  # of carriers; some clouds have their metadata there
-        "168.63.129.16/32",  # a cloud's own service, at an address that looks public
-        "192.0.0.0/24",  # protocols' own; with one more cloud's metadata
-        "192.88.99.0/24",  # a way into IPv6 that nobody should take
+        "100.64.0.0/10",  # carrier-grade NAT; Alibaba Cloud has its metadata service there
+        "168.63.129.16/32",  # Azure's host service, at an address that looks public
+        "192.0.0.0/24",  # protocol assignments; Oracle Cloud has its metadata service there
+        "192.88.99.0/24",  # the former 6to4 relays
         "240.0.0.0/4",
-        "::/96",  # IPv4 in disguise, as are the next five
+        "::/96",  # IPv4 addresses inside of IPv6 ones, as are the next four
         "64:ff9b::/96",
         "64:ff9b:1::/48",
         "2001::/32",
@@ -35,12 +35,12 @@ _DENIED = tuple(
         "5f00::/16",
     )
 )
-"""What must not be spoken to although some tables call it global."""
+"""Networks that are refused although Python's `is_global` may call them global."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A URL that may be opened, and the only machines that may answer for it."""
+    """A URL that may be opened, with the checked addresses that alone may be connected to."""
 
     url: URL
     host: str
@@ -49,7 +49,7 @@ class Target:
 
 
 def is_public(address: str) -> bool:
-    """Whether a machine stands in the open internet, rather than near us or nowhere."""
+    """Whether an IP address is public: not private, local, reserved or multicast."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -60,21 +60,25 @@ def is_public(address: str) -> bool:
         ip = ip.ipv4_mapped or ip
     if ip.is_multicast or not ip.is_global:
         return False
-    return not any(ip in network for network in _DENIED if network.version == ip.version)
+    return not any(ip in network for network in _NOT_PUBLIC if network.version == ip.version)
 
 
 def parse(text: str) -> URL:
-    """A URL that is written as one should be, or `Refused` with what is wrong with it."""
+    """Return the URL without its fragment, or raise `Refused` with what is wrong with it."""
     text = text.strip()
-    if not text or len(text) > LONGEST:
-        raise Refused(f"A URL has between 1 and {LONGEST:,} characters; this has {len(text):,}.")
+    if not text or len(text) > MAX_URL_CHARS:
+        raise Refused(
+            f"A URL has between 1 and {MAX_URL_CHARS:,} characters; this has {len(text):,}."
+        )
     if any(
         character.isspace() or ord(character) < 32 or character in "\\\x7f" for character in text
     ):
-        raise Refused("A URL has no spaces, backslashes or control characters; write %20 and such.")
+        raise Refused(
+            "A URL contains no spaces, backslashes or control characters. Write %20 for a space."
+        )
     scheme, mark, _ = text.partition("://")
     if not mark or scheme.lower() not in ("http", "https"):
-        raise Refused(f"{text[:80]!r} is no web address: it begins with https:// or http://.")
+        raise Refused(f"{text[:80]!r} is not a web address, which begins with https:// or http://.")
     try:
         url = URL(text)
         host, port = url.host, url.port
@@ -85,41 +89,49 @@ def parse(text: str) -> URL:
     if url.user is not None or url.password is not None:
         raise Refused("A URL with a user name or password in it is not opened; leave them out.")
     if "%" in host:
-        raise Refused(f"{host!r} is no host in the internet.")
+        raise Refused(f"{host!r} is not a host name in the internet.")
     return url.with_fragment(None)
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system, which also knows the odd spellings of numbers."""
+    """Look the host up with the system's resolver.
+
+    It resolves unusual spellings too, such as `2130706433` for 127.0.0.1, so that the address is
+    checked and not its spelling.
+    """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """Decides whom we may speak to. The answer of one look-up counts, to the end."""
+class AddressPolicy:
+    """Decides which URLs may be opened.
+
+    A host is looked up once and only the addresses found are connected to. A second lookup could
+    return another address (DNS rebinding).
+    """
 
     resolve: Resolve = resolve
     refused_ports: frozenset[int] = frozenset()
-    """Ours, above all: nobody should make us talk to ourselves."""
-    also: frozenset[str] = frozenset()
-    """Addresses that are not public and may be spoken to all the same: for tests, on purpose."""
+    """The port of the runtime's own API, so that no agent can call it by a URL."""
+    also_allowed: frozenset[str] = frozenset()
+    """Addresses that are allowed though not public. Tests use it for servers on loopback."""
 
-    def admits(self, address: str) -> bool:
-        return is_public(address) or address in self.also
+    def allows(self, address: str) -> bool:
+        return is_public(address) or address in self.also_allowed
 
-    async def admit(self, text: str) -> Target:
-        """Where this URL leads, or `Refused` if anything of it is not public."""
+    async def check(self, text: str) -> Target:
+        """Return the URL with its addresses, or raise `Refused` if one of them is not public."""
         url = parse(text)
         host, port = url.raw_host or "", url.port or 0
         if port in self.refused_ports:
-            raise Refused(f"Port {port} is this runtime's own; it is not opened from here.")
+            raise Refused(f"Port {port} is this runtime's own; agents may not open it.")
         addresses = await self._look_up(host, port)
-        if wrong := [address for address in addresses if not self.admits(address)]:
+        if wrong := [address for address in addresses if not self.allows(address)]:
             raise Refused(
-                f"{host} leads to {wrong[0]}, which is not in the public internet. It is not "
-                "opened."
+                f"{host} leads to {wrong[0]}, which is not in the public internet. Only public "
+                "addresses may be opened."
             )
         return Target(url=url, host=host, port=port, addresses=tuple(addresses))
 
@@ -131,7 +143,7 @@ class Gate:
         try:
             found = await self.resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise Refused(f"There is no host {host!r}: {error}. Check the address.") from error
+            raise Refused(f"There is no host {host!r} ({error}). Check the address.") from error
         if not found:
             raise Refused(f"There is no host {host!r}. Check the address.")
         return found

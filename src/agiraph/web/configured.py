@@ -1,4 +1,4 @@
-"""Configured: the web as the settings have it, the search engine's key from the environment."""
+"""Configured web access: made from the settings, with the engine's key from the environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agiraph.domain.errors import Misconfigured
 from agiraph.redaction import keep
 from agiraph.web.access import Web
-from agiraph.web.addresses import Gate
+from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
 from agiraph.web.search import RemoteEngine
 
@@ -23,7 +23,8 @@ VARIABLES = {
     "tavily": "TAVILY_API_KEY",
     "searxng": "SEARXNG_URL",
 }
-"""What sets up an engine without a line in the file; the first that is set counts."""
+"""The environment variable that configures each engine without an entry in the file. The first one
+that is set counts."""
 SHOWN = "search"
 
 
@@ -36,13 +37,13 @@ class _Entry(BaseModel):
 
 
 def web(path: Path, written: Any, environ: Mapping[str, str], *, own_port: int) -> Web:
-    """What agents have of the web; our own API is not part of it."""
-    gate = Gate(refused_ports=frozenset({own_port}))
-    return Web(fetcher=Fetcher(gate=gate), engine=_engine(path, written, environ))
+    """Return the agents' web access. It refuses the port of the runtime's own API."""
+    policy = AddressPolicy(refused_ports=frozenset({own_port}))
+    return Web(fetcher=Fetcher(policy=policy), engine=_engine(path, written, environ))
 
 
 def shown(web: Web) -> str:
-    """The engine that is set up, for people to look at; never its key."""
+    """Return the engine's name and address, and whether its key is set; "" without an engine."""
     if not isinstance(web.engine, RemoteEngine):
         return ""
     at = f" at {web.engine.base_url}" if web.engine.base_url else ""
@@ -58,18 +59,21 @@ def _engine(path: Path, written: Any, environ: Mapping[str, str]) -> RemoteEngin
     if entry is None:
         return None
     if entry.provider == "searxng":
-        base_url, key = entry.base_url or environ.get("SEARXNG_URL", ""), ""
-        if entry.key_env:
-            key = _key(path, entry.key_env, environ)
-        if not base_url.startswith(("http://", "https://")):
-            raise Misconfigured(
-                f"SEARXNG_URL {base_url!r} must begin with https:// or http://; or give base_url "
-                f"in {path}: {EXAMPLE}."
-            )
-    else:
-        base_url = entry.base_url or ""
-        key = _key(path, entry.key_env or VARIABLES[entry.provider], environ)
-    return RemoteEngine(name=entry.provider, key=key, base_url=base_url)
+        return _searxng(path, entry, environ)
+    key = _key(path, entry.key_env or VARIABLES[entry.provider], environ)
+    return RemoteEngine(name=entry.provider, key=key, base_url=entry.base_url or "")
+
+
+def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> RemoteEngine:
+    """SearXNG is a server of one's own: it has no default address and may need no key."""
+    base_url = entry.base_url or environ.get("SEARXNG_URL", "")
+    key = _key(path, entry.key_env, environ) if entry.key_env else ""
+    if not base_url.startswith(("http://", "https://")):
+        raise Misconfigured(
+            f"SEARXNG_URL {base_url!r} must begin with https:// or http://; or give base_url in "
+            f"{path}: {EXAMPLE}."
+        )
+    return RemoteEngine(name="searxng", key=key, base_url=base_url)
 
 
 def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:
@@ -77,7 +81,7 @@ def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:
     if not key:
         raise Misconfigured(
             f"{path}: [search] takes its key from {variable}, which is not set. Set it, or name "
-            "another variable in key_env."
+            "another variable in `key_env`."
         )
     keep({variable: key})
     return key

@@ -1,4 +1,4 @@
-"""Fetch: one page of the open internet, from exactly the machine that was looked up, in bounds."""
+"""Fetch: downloads a page of the public internet, from a checked address and within limits."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from yarl import URL
 
 from agiraph.domain.errors import Refused
 from agiraph.faultpoints import fault
-from agiraph.web.addresses import Gate, Target
+from agiraph.web.addresses import AddressPolicy, Target
 
 AGENT = "agiraph"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -36,65 +36,71 @@ _TEXTUAL = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much of a page is taken, and how long it is waited for."""
+    """The largest download and the longest time of one page."""
 
-    wire: int = 5 * 2**20
-    decoded: int = 20 * 2**20
+    download_bytes: int = 5 * 2**20
+    decoded_bytes: int = 20 * 2**20
     ratio: int = 100
-    """Bytes that one byte of the wire may become."""
-    seconds: float = 30.0
+    """The largest ratio of decompressed to compressed bytes, against decompression bombs."""
+    timeout_s: float = 30.0
     redirects: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A body as it came, unpacked, with where it came from in the end."""
+    """A decompressed body, with the headers that are needed to read it."""
 
     url: str
+    """The address after all redirects."""
     media_type: str
     charset: str | None
     body: bytes
     modified: str = ""
     is_cut: bool = False
-    """Whether there was more than we take."""
+    """Whether the body was longer than `decoded_bytes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetcher:
-    """Opens web pages: no cookies, no proxy, no address that is not public."""
+    """Opens web pages without cookies and proxies, and only at public addresses.
 
-    gate: Gate = Gate()
+    A proxy would look hosts up by itself, so that we could not check their addresses.
+    """
+
+    policy: AddressPolicy = AddressPolicy()
     limits: Limits = field(default_factory=Limits)
 
     async def fetch(self, text: str) -> Fetched:
+        """Return the page at a URL, or raise `Refused` with a reason that a model can act on."""
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(self.limits.timeout_s):
                 fault("fx:before:fetch")
                 fetched = await self._follow(text)
                 fault("fx:after:fetch")
                 return fetched
         except TimeoutError:
             raise Refused(
-                f"{text[:200]} did not answer within {self.limits.seconds:.0f} seconds. Try "
+                f"{text[:200]} did not answer within {self.limits.timeout_s:.0f} seconds. Try "
                 "another source."
             ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            said = str(error) or type(error).__name__
-            raise Refused(f"{text[:200]} could not be opened: {said[:300]}.") from error
+            reason = str(error) or type(error).__name__
+            raise Refused(f"{text[:200]} could not be opened: {reason[:300]}.") from error
 
     async def _follow(self, text: str) -> Fetched:
         for _ in range(self.limits.redirects + 1):
-            target = await self.gate.admit(text)
-            answer = await self._get(target)
-            if isinstance(answer, Fetched):
-                return answer
-            text = answer
+            # Every redirect is checked like the first address: a public page may point anywhere.
+            target = await self.policy.check(text)
+            found = await self._get(target)
+            if isinstance(found, Fetched):
+                return found
+            text = found
         raise Refused(
-            f"It leads from one address to the next, more than {self.limits.redirects} times."
+            f"The address redirects more than {self.limits.redirects} times. Try another source."
         )
 
     async def _get(self, target: Target) -> Fetched | str:
-        """A body; or the address that it points to instead."""
+        """Return the body, or the URL of a redirect."""
         async with (
             self._session(target) as session,
             session.get(target.url, allow_redirects=False) as response,
@@ -104,39 +110,38 @@ class Fetcher:
             if response.status >= 400:
                 raise Refused(_failure(target.url, response.status))
             _check_type(target.url, response.content_type, response.headers)
-            return await self._take(target, response)
+            return await self._read_body(target, response)
 
     def _session(self, target: Target) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                resolver=_Pinned(target),
+                resolver=_PinnedResolver(target),
                 use_dns_cache=False,
                 force_close=True,
-                socket_factory=self._socket,
+                socket_factory=self._open_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,
             headers=_HEADERS,
-            timeout=aiohttp.ClientTimeout(total=self.limits.seconds),
+            timeout=aiohttp.ClientTimeout(total=self.limits.timeout_s),
         )
 
-    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """The last look at an address, where nothing can come in between any more."""
+    def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Open a socket after a last check of the very address that will be connected to."""
         family, kind, protocol, _, address = info
-        if not self.gate.admits(str(address[0])):
+        if not self.policy.allows(str(address[0])):
             raise OSError(f"{address[0]} is not in the public internet")
-        made = socket.socket(family=family, type=kind, proto=protocol)
-        made.setblocking(False)
-        return made
+        opened = socket.socket(family=family, type=kind, proto=protocol)
+        opened.setblocking(False)
+        return opened
 
-    async def _take(self, target: Target, response: aiohttp.ClientResponse) -> Fetched:
+    async def _read_body(self, target: Target, response: aiohttp.ClientResponse) -> Fetched:
         body = bytearray()
         is_cut = False
-        unpacked = _unpacked(response, self.limits)
-        async for piece in unpacked:
-            body += piece[: self.limits.decoded - len(body)]
-            if len(body) >= self.limits.decoded:
+        async for piece in _decompressed(response, self.limits):
+            body += piece[: self.limits.decoded_bytes - len(body)]
+            if len(body) >= self.limits.decoded_bytes:
                 is_cut = True
                 break
         return Fetched(
@@ -149,8 +154,8 @@ class Fetcher:
         )
 
 
-class _Pinned(AbstractResolver):
-    """Says of one host what was found out before, and nothing of any other."""
+class _PinnedResolver(AbstractResolver):
+    """Returns the checked addresses of one host, and refuses every other host."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -159,7 +164,7 @@ class _Pinned(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         if host != self._target.host:
-            raise OSError(f"{host} was not looked up")
+            raise OSError(f"{host} was not checked")
         return [
             ResolveResult(
                 hostname=host,
@@ -176,73 +181,79 @@ class _Pinned(AbstractResolver):
         pass
 
 
-async def _unpacked(response: aiohttp.ClientResponse, limits: Limits) -> AsyncIterator[bytes]:
-    """The body, piece by piece, never more of it in memory than is wanted."""
+async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> AsyncIterator[bytes]:
+    """Yield the decompressed body in pieces, so that a reader that stops early saves memory."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        raise Refused(f"The page is packed in a way we did not ask for ({encoding[:40]}).")
-    unpack = None if encoding in ("identity", "") else _Unpacker(limits.ratio)
-    taken = 0
-    async for packed in response.content.iter_chunked(64 * 1024):
-        taken += len(packed)
-        if taken > limits.wire:
+        raise Refused(
+            f"The page is compressed in a way we did not ask for ({encoding[:40]}). Try another "
+            "source."
+        )
+    decompressor = None if encoding in ("identity", "") else _Decompressor(limits.ratio)
+    received = 0
+    async for chunk in response.content.iter_chunked(64 * 1024):
+        received += len(chunk)
+        if received > limits.download_bytes:
             raise Refused(
-                f"The page is larger than {limits.wire // 2**20} MB. Look for a smaller one, or "
-                "for the part of it you need."
+                f"The page is larger than {limits.download_bytes // 2**20} MB. Look for a smaller "
+                "one, or for the part of it you need."
             )
-        if unpack is None:
-            yield packed
-            continue
-        for piece in unpack.take(packed):
+        for piece in (chunk,) if decompressor is None else decompressor.feed(chunk):
             yield piece
 
 
-class _Unpacker:
-    """Unpacks in small pieces, and stops at what grows beyond all measure."""
+class _Decompressor:
+    """Decompresses in small pieces, and refuses a decompression bomb."""
 
     def __init__(self, ratio: int) -> None:
         self._ratio = ratio
-        self._way: Any = None
-        self._packed = self._made = 0
+        self._zlib: Any = None
+        self._bytes_in = self._bytes_out = 0
 
-    def take(self, packed: bytes) -> Sequence[bytes]:
-        self._packed += len(packed)
+    def feed(self, chunk: bytes) -> Sequence[bytes]:
+        self._bytes_in += len(chunk)
         pieces: list[bytes] = []
-        if self._way is None:
-            # Some servers send raw deflate and call it deflate all the same.
-            is_raw = packed[:1] not in (b"\x1f", b"\x78", b"\x58", b"\x08")
-            self._way = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
-        while packed:
+        if self._zlib is None:
+            # Some servers send raw deflate data without the zlib header that "deflate" means.
+            is_raw = chunk[:1] not in (b"\x1f", b"\x78", b"\x58", b"\x08")
+            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS | 32)
+        while chunk:
             try:
-                piece = self._way.decompress(packed, 256 * 1024)
+                piece = self._zlib.decompress(chunk, 256 * 1024)
             except zlib.error as error:
-                raise Refused(f"The page cannot be unpacked: {error}.") from error
-            self._made += len(piece)
-            if self._made > 2**20 and self._made > self._ratio * self._packed:
-                raise Refused(f"The page grows more than {self._ratio} times when it is unpacked.")
+                raise Refused(f"The page cannot be decompressed: {error}.") from error
+            self._bytes_out += len(piece)
+            if self._bytes_out > 2**20 and self._bytes_out > self._ratio * self._bytes_in:
+                raise Refused(
+                    f"The page grows more than {self._ratio} times when it is decompressed. Try "
+                    "another source."
+                )
             pieces.append(piece)
-            packed = self._way.unconsumed_tail
+            chunk = self._zlib.unconsumed_tail
         return pieces
 
 
-def _joined(url: URL, to: str) -> str:
+def _joined(url: URL, location: str) -> str:
+    """Return the URL of a redirect, whose Location header may be relative."""
     try:
-        return str(url.join(URL(to)))
+        return str(url.join(URL(location)))
     except ValueError as error:
-        raise Refused(f"It leads on to {to[:80]!r}, which cannot be read.") from error
+        raise Refused(
+            f"{url} redirects to {location[:80]!r}, which is not a valid address."
+        ) from error
 
 
 def _check_type(url: URL, media_type: str, headers: Any) -> None:
     if media_type == "application/pdf":
         raise Refused(
-            f"{url} is a PDF, which cannot be read here. Look for the same as a web page, or for "
-            "an abstract of it."
+            f"{url} is a PDF, which cannot be read here. Look for the same content as a web page, "
+            "or for an abstract of it."
         )
     if "Content-Type" not in headers:
-        return  # looked at when it is read
+        return  # `page.read` looks at the bytes instead
     if not (media_type.startswith("text/") or media_type in _TEXTUAL or _is_textual(media_type)):
         raise Refused(
-            f"{url} is {media_type[:80]}, which is no text. Pages, text, JSON, XML, CSV and "
+            f"{url} is {media_type[:80]}, which is not text. Pages, text, JSON, XML, CSV and "
             "Markdown can be read."
         )
 
@@ -254,12 +265,12 @@ def _is_textual(media_type: str) -> bool:
 def _failure(url: URL, status: int) -> str:
     match status:
         case 401 | 402 | 403 | 407 | 451:
-            return f"{url} is not open to us (HTTP {status}). Try another source."
+            return f"{url} denies access (HTTP {status}). Try another source."
         case 404 | 410:
             return (
                 f"There is no page at {url} (HTTP {status}). Check the address, or search for it."
             )
         case 429:
-            return f"{url} wants fewer requests (HTTP 429). Take another source for now."
+            return f"{url} limits the number of requests (HTTP 429). Use another source for now."
         case _:
-            return f"{url} answered with an error (HTTP {status}). Try another source."
+            return f"{url} returned an error (HTTP {status}). Try another source."

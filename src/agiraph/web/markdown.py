@@ -1,24 +1,25 @@
-"""Markdown: turns HTML into it, as a process of its own that knows nothing of the package.
+"""Markdown: converts HTML to Markdown. It runs as a script in a process of its own.
 
     python -I markdown.py URL < page.html
 
-The title comes first, on a line of its own, then the text. What stands on a page without being
-shown is left out: it is not written for readers.
+It prints the title on the first line, then the text. It imports nothing of agiraph, and it leaves
+out hidden elements, in which a page may address instructions to a model.
 """
 
 import resource
 import sys
 from html import unescape
 
-SECONDS = 20
-MEMORY = 2 * 2**30
+TIMEOUT_S = 20
+MAX_MEMORY_BYTES = 2 * 2**30
 
 
 def main() -> None:
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    # A hostile page may make the converter use unlimited memory or time; the kernel stops it.
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_S, TIMEOUT_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     source = sys.stdin.buffer.read().decode(errors="replace")
     options = ConversionOptions(

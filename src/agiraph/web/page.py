@@ -1,7 +1,7 @@
-"""Page: what was fetched, as Markdown that a model can read.
+"""Web page: a fetched body as Markdown text.
 
-HTML is turned into Markdown by a process of its own: whatever is in it can cost no more than that
-process, and the runtime goes on meanwhile.
+A subprocess converts HTML: hostile HTML can crash or exhaust only that subprocess, and the runtime
+goes on meanwhile.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from agiraph.domain.errors import Refused
 from agiraph.web import markdown
 from agiraph.web.fetch import Fetched
 
-LONGEST = 4 * 2**20
-"""Characters of a page's source that are read; the beginning says what it is about."""
+MAX_SOURCE_CHARS = 4 * 2**20
+"""How much of a page's source is converted: its beginning says what it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WebPage:
     url: str
     title: str
     text: str
@@ -27,20 +27,20 @@ class Page:
     is_cut: bool = False
 
 
-async def read(fetched: Fetched) -> Page:
-    """The page in words, or `Refused` if there are none in it."""
+async def read(fetched: Fetched) -> WebPage:
+    """Return the page as text, or raise `Refused` if it contains none."""
     kind = fetched.media_type
     source = _decoded(fetched)
-    is_cut = fetched.is_cut or len(source) > LONGEST
-    source = source[:LONGEST]
+    is_cut = fetched.is_cut or len(source) > MAX_SOURCE_CHARS
+    source = source[:MAX_SOURCE_CHARS]
     title, text = "", source
     if kind in ("text/html", "application/xhtml+xml") or _looks_like_html(fetched, source):
         title, text = await _converted(source, fetched.url)
     if not text.strip():
         raise Refused(
-            f"There are no words on {fetched.url}; it may need a browser. Try another source."
+            f"There is no text on {fetched.url}; it may need a browser. Try another source."
         )
-    return Page(
+    return WebPage(
         url=fetched.url,
         title=" ".join(title.split())[:300],
         text=text.strip(),
@@ -52,7 +52,7 @@ async def read(fetched: Fetched) -> Page:
 def _decoded(fetched: Fetched) -> str:
     body = fetched.body
     if b"\0" in body[:4096] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Refused(f"{fetched.url} is no text, whatever it says it is.")
+        raise Refused(f"{fetched.url} is binary data, not text. Try another source.")
     for charset in (fetched.charset, _declared(body), "utf-8"):
         with contextlib.suppress(LookupError, UnicodeError, ValueError):
             if charset and codecs.lookup(charset)._is_text_encoding:  # pyright: ignore
@@ -61,7 +61,7 @@ def _decoded(fetched: Fetched) -> str:
 
 
 def _declared(body: bytes) -> str | None:
-    """The character set that a page names in its head."""
+    """Return the character set that an HTML page declares in its head; None if there is none."""
     head = body[:2048].lower()
     _, found, rest = head.partition(b"charset=")
     if not found:
@@ -88,15 +88,15 @@ async def _converted(source: str, url: str) -> tuple[str, str]:
         env={},
     )
     try:
-        async with asyncio.timeout(markdown.SECONDS):
-            said, _ = await process.communicate(source.encode(errors="replace"))
+        async with asyncio.timeout(markdown.TIMEOUT_S):
+            output, _ = await process.communicate(source.encode(errors="replace"))
     except TimeoutError:
-        raise Refused(f"{url} is too involved to be read. Try another source.") from None
+        raise Refused(f"{url} takes too long to convert to text. Try another source.") from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise Refused(f"{url} cannot be turned into text. Try another source.")
-    title, _, text = said.decode(errors="replace").partition("\n")
+        raise Refused(f"{url} cannot be converted to text. Try another source.")
+    title, _, text = output.decode(errors="replace").partition("\n")
     return title, text

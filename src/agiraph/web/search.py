@@ -1,4 +1,4 @@
-"""Search: one question to a search engine, and what it found, whoever the engine is."""
+"""Search: sends a query to the configured search engine and returns its hits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,8 @@ import orjson
 
 from agiraph.domain.errors import Refused
 
-SECONDS = 20.0
-LARGEST = 2 * 2**20
-"""Bytes of an answer."""
+TIMEOUT_S = 20.0
+MAX_RESPONSE_BYTES = 2 * 2**20
 NO_ENGINE = (
     "No search engine is set up. Set one of BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY or "
     "SEARXNG_URL, or a [search] table in agiraph.toml. Until then, use web_fetch on addresses "
@@ -31,141 +30,156 @@ class Engine(Protocol):
     def name(self) -> str: ...
 
     async def search(self, query: str, *, limit: int) -> list[Hit]:
-        """What was found, the best first; or `Refused` with what is the matter."""
+        """Return the hits, the best first, or raise `Refused` with a reason for the model."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Dialect:
-    """How one vendor is asked, and where its answer has what."""
+class _EngineApi:
+    """The HTTP API of one search engine."""
 
     url: str
     headers: Callable[[str], dict[str, str]]
-    asked: Callable[[str, int], dict[str, Any]]
+    """Makes the headers from the key."""
+    query: Callable[[str, int], dict[str, Any]]
+    """Makes the parameters of a request from the query and the number of hits."""
     results: tuple[str, ...]
+    """The path of keys to the list of hits in a response."""
     fields: tuple[str, str, str]
+    """The names of title, URL and snippet in a hit."""
     method: str = "GET"
 
 
-DIALECTS: Mapping[str, _Dialect] = {
-    "brave": _Dialect(
+ENGINE_APIS: Mapping[str, _EngineApi] = {
+    "brave": _EngineApi(
         url="https://api.search.brave.com/res/v1/web/search",
         headers=lambda key: {"X-Subscription-Token": key},
-        asked=lambda query, limit: {"q": query, "count": limit},
+        query=lambda query, limit: {"q": query, "count": limit},
         results=("web", "results"),
         fields=("title", "url", "description"),
     ),
-    "serper": _Dialect(
+    "serper": _EngineApi(
         method="POST",
         url="https://google.serper.dev/search",
         headers=lambda key: {"X-API-KEY": key},
-        asked=lambda query, limit: {"q": query, "num": limit},
+        query=lambda query, limit: {"q": query, "num": limit},
         results=("organic",),
         fields=("title", "link", "snippet"),
     ),
-    "tavily": _Dialect(
+    "tavily": _EngineApi(
         method="POST",
         url="https://api.tavily.com/search",
         headers=lambda key: {"Authorization": f"Bearer {key}"},
-        asked=lambda query, limit: {"query": query, "max_results": limit},
+        query=lambda query, limit: {"query": query, "max_results": limit},
         results=("results",),
         fields=("title", "url", "content"),
     ),
-    "searxng": _Dialect(
+    "searxng": _EngineApi(
         url="",
         headers=lambda key: {"Authorization": f"Bearer {key}"} if key else {},
-        asked=lambda query, limit: {"q": query, "format": "json"},
+        # SearXNG has no parameter for the number of hits.
+        query=lambda query, limit: {"q": query, "format": "json"},
         results=("results",),
         fields=("title", "url", "content"),
     ),
 }
-"""The engines that can be set up, by name."""
+"""The engines that can be configured, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteEngine:
-    """A search engine behind HTTP, at the address that a person configured."""
+    """A search engine on the web, at the address that a person configured."""
 
     name: str
     key: str = field(default="", repr=False)
     base_url: str = ""
-    """Instead of the vendor's own address."""
+    """Replaces the vendor's own address."""
 
     async def search(self, query: str, *, limit: int) -> list[Hit]:
-        dialect = DIALECTS[self.name]
-        asked = dialect.asked(query, limit)
-        how: dict[str, Any] = {"json": asked} if dialect.method == "POST" else {"params": asked}
-        headers = {"Accept": "application/json"} | dialect.headers(self.key)
+        api = ENGINE_APIS[self.name]
         try:
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session,
-                session.request(dialect.method, self._url(dialect), headers=headers, **how) as got,
-            ):
-                self._check(got)
-                raw = await got.content.read(LARGEST + 1)
-                while not got.content.at_eof() and len(raw) <= LARGEST:
-                    raw += await got.content.read(LARGEST + 1 - len(raw))
+            raw = await self._request(api, api.query(query, limit))
         except TimeoutError:
             raise Refused(
                 f"The search engine ({self.name}) did not answer in time. Try once more, or go on "
                 "with what you have."
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            said = str(error)[:200] or type(error).__name__
-            raise Refused(f"The search engine ({self.name}) cannot be reached: {said}.") from error
-        return _hits(self.name, raw, dialect)[:limit]
+            reason = str(error)[:200] or type(error).__name__
+            message = f"The search engine ({self.name}) cannot be reached: {reason}."
+            raise Refused(message) from error
+        return _hits(self.name, raw, api)[:limit]
 
-    def _url(self, dialect: _Dialect) -> str:
+    async def _request(self, api: _EngineApi, query: dict[str, Any]) -> bytes:
+        """Return the body of the response, cut off just above the largest size."""
+        payload: dict[str, Any] = {"json" if api.method == "POST" else "params": query}
+        headers = {"Accept": "application/json"} | api.headers(self.key)
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
+            session.request(api.method, self._url(api), headers=headers, **payload) as response,
+        ):
+            self._check(response)
+            raw = b""
+            while not response.content.at_eof() and len(raw) <= MAX_RESPONSE_BYTES:
+                raw += await response.content.read(MAX_RESPONSE_BYTES + 1 - len(raw))
+            return raw
+
+    def _url(self, api: _EngineApi) -> str:
         base = self.base_url.rstrip("/")
-        if self.name == "searxng":
+        if self.name == "searxng":  # people give the server's address, with or without the path
             return base if base.endswith("/search") else f"{base}/search"
-        return base or dialect.url
+        return base or api.url
 
-    def _check(self, got: aiohttp.ClientResponse) -> None:
-        if got.status == 429:
-            after = got.headers.get("Retry-After", "")
+    def _check(self, response: aiohttp.ClientResponse) -> None:
+        """Raise `Refused` for an error status, without the key that the request contained."""
+        status = response.status
+        if status == 429:
+            after = response.headers.get("Retry-After", "")
             wait = f" in {after[:20]} seconds" if after.isdigit() else " later"
             raise Refused(
-                f"The search engine ({self.name}) takes no more questions now; ask again{wait}, or "
-                "go on with what you have."
+                f"The search engine ({self.name}) accepts no more requests now. Search again{wait},"
+                " or go on with what you have."
             )
-        if got.status in (401, 402, 403):
+        if status in (401, 402, 403):
             raise Refused(
-                f"The search engine ({self.name}) does not accept our key (HTTP {got.status}); "
-                "only the human can mend that. Go on without searching, and say so."
+                f"The search engine ({self.name}) does not accept our key (HTTP {status}). Only "
+                "the human can fix that. Go on without searching, and say so."
             )
-        if got.status >= 400:
+        if status >= 400:
             raise Refused(
-                f"The search engine ({self.name}) answered with an error (HTTP {got.status}). Try "
-                "other words, or go on with what you have."
+                f"The search engine ({self.name}) returned an error (HTTP {status}). Try other "
+                "words, or go on with what you have."
             )
 
 
-def _hits(name: str, raw: bytes, dialect: _Dialect) -> list[Hit]:
+def _hits(name: str, raw: bytes, api: _EngineApi) -> list[Hit]:
     try:
         part: Any = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Refused(f"The answer of the search engine ({name}) cannot be read.") from error
-    for step in dialect.results:
-        part = cast(dict[str, Any], part).get(step) if isinstance(part, dict) else None
+        raise Refused(f"The response of the search engine ({name}) cannot be read.") from error
+    for key in api.results:
+        part = cast(dict[str, Any], part).get(key) if isinstance(part, dict) else None
     if part is not None and not isinstance(part, list):
-        raise Refused(f"The answer of the search engine ({name}) cannot be read.")
-    found: list[Hit] = []
-    for entry in cast(Sequence[Any], part or []):
-        if isinstance(entry, dict):
-            title, url, snippet = (_plain(entry.get(key)) for key in dialect.fields)  # pyright: ignore
-            if url.startswith(("https://", "http://")):
-                found.append(Hit(title=title or url, url=url, snippet=snippet))
-    return found
+        raise Refused(f"The response of the search engine ({name}) cannot be read.")
+    hits = (_hit(entry, api) for entry in cast(Sequence[Any], part or []))
+    return [hit for hit in hits if hit is not None and hit.url.startswith(("https://", "http://"))]
 
 
-def _plain(value: object) -> str:
+def _hit(entry: Any, api: _EngineApi) -> Hit | None:
+    if not isinstance(entry, dict):
+        return None
+    entry = cast(dict[str, Any], entry)
+    title, url, snippet = (_one_line(entry.get(field)) for field in api.fields)
+    return Hit(title=title or url, url=url, snippet=snippet)
+
+
+def _one_line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """Looks through pages that are given to it: for tests, and for a team without a key."""
+    """Searches a given list of pages by common words, for tests."""
 
     pages: Sequence[Hit]
     name: str = "local"

@@ -29,10 +29,10 @@ def main() -> None:
 
     hide()
     from agiraph.web import configured
-    from agiraph.web.addresses import Gate
+    from agiraph.web.addresses import AddressPolicy
 
-    gate: Any = functools.partial(Gate, also=frozenset({"127.0.0.1"}))
-    configured.Gate = gate  # type: ignore[misc]
+    policy: Any = functools.partial(AddressPolicy, also_allowed=frozenset({"127.0.0.1"}))
+    configured.AddressPolicy = policy  # type: ignore[misc]
     if name := os.environ.pop(PLANTED, ""):
         from tests.faults.attack.planted import ALL
 

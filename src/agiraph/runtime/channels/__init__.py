@@ -1,4 +1,4 @@
-"""Channels: the ways out to a person; each takes a parcel, or says why it could not."""
+"""Channels: the ways on which messages leave for a person, besides the inbox."""
 
 from typing import Protocol
 
@@ -6,26 +6,30 @@ from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import MessageKind
 
 
-class Undelivered(Exception):
-    """The other end did not take it; it may the next time."""
+class DeliveryFailed(Exception):
+    """The receiver did not take a message. The outbox sends it again later."""
 
-    def __init__(self, reason: str, *, pause: float | None = None) -> None:
+    def __init__(self, reason: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
-        self.pause = pause
-        """How many seconds the other end wants to be left alone, if it said so."""
+        self.retry_after_s = retry_after_s
+        """How long the receiver asked us to wait; None if it did not say."""
 
 
 class Channel(Protocol):
     @property
     def kinds(self) -> frozenset[MessageKind]:
-        """What goes this way."""
+        """The kinds of messages that are sent on this channel."""
         ...
 
     @property
-    def shown(self) -> str:
-        """Where that is, for people to look at; without what must be kept secret."""
+    def description(self) -> str:
+        """Where the channel leads, for people to read. It contains no secrets."""
         ...
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        """Hand it over, or raise `Undelivered`. It may be handed over again, with the same key."""
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        """Deliver a message, or raise `DeliveryFailed`.
+
+        The outbox may send the same message twice, after a crash or a timeout. Both times it has
+        the same `key`, so that the receiver can drop the second one.
+        """
         ...

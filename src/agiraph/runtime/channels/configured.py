@@ -1,4 +1,4 @@
-"""Configured: the channels that the settings name, with their secrets from the environment."""
+"""Configured channels: made from the settings file, with their secrets from the environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ class _Entry(BaseModel):
     kinds: Annotated[list[_Kind], Field(min_length=1)] | None = None
 
     @property
-    def wanted(self) -> frozenset[MessageKind]:
+    def message_kinds(self) -> frozenset[MessageKind]:
         return INBOX if self.kinds is None else frozenset(self.kinds)
 
 
@@ -63,7 +63,7 @@ _ENTRY: TypeAdapter[_TerminalEntry | _WebhookEntry | _SmtpEntry] = TypeAdapter(
 
 
 def channels(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Channel]:
-    """The channels of a settings file, or `Misconfigured` with the entry to look at."""
+    """Return the channels of a settings file by name, or raise `Misconfigured` with the entry."""
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: channels are tables: {EXAMPLE}.")
     found: dict[str, Channel] = {}
@@ -73,7 +73,7 @@ def channels(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
             entry = _ENTRY.validate_python(table)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            # The kind of entry that was tried comes first, and says nothing.
+            # The first part of the location is the entry's type, which the message repeats.
             inner = ".".join(str(part) for part in first["loc"][1:])
             raise Misconfigured(
                 f"{where} {inner + ': ' if inner else ''}{first['msg']}. Write {EXAMPLE}."
@@ -87,51 +87,59 @@ def _channel(
 ) -> Channel:
     match entry:
         case _TerminalEntry():
-            return Terminal(kinds=entry.wanted)
+            return Terminal(kinds=entry.message_kinds)
         case _WebhookEntry():
-            if bool(entry.url) == bool(entry.url_env):
-                raise Misconfigured(f"{where} needs either url or url_env.")
-            url = entry.url or _secret(where, "url_env", entry.url_env, environ)
-            _check(where, url)
-            secret = _secret(where, "secret_env", entry.secret_env, environ)
-            return Webhook(url=url, secret=secret, kinds=entry.wanted)
+            return _webhook(where, entry, environ)
         case _SmtpEntry():
-            if bool(entry.user) != bool(entry.password_env):
-                raise Misconfigured(f"{where} needs both user and password_env, or neither.")
-            if entry.user and entry.security == "none":
-                raise Misconfigured(
-                    f"{where} would send the password in the clear: set security to "
-                    '"starttls" or "tls".'
-                )
-            return Smtp(
-                host=entry.host,
-                port=entry.port or {"starttls": 587, "tls": 465, "none": 25}[entry.security],
-                security=entry.security,
-                sender=entry.sender,
-                recipients=tuple(entry.to),
-                user=entry.user,
-                password=_secret(where, "password_env", entry.password_env, environ),
-                kinds=entry.wanted,
-            )
+            return _smtp(where, entry, environ)
 
 
-def _check(where: str, url: str) -> None:
+def _webhook(where: str, entry: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
+    if bool(entry.url) == bool(entry.url_env):
+        raise Misconfigured(f"{where} needs either url or url_env.")
+    url = entry.url or _secret(where, "url_env", entry.url_env, environ)
+    _check_url(where, url)
+    secret = _secret(where, "secret_env", entry.secret_env, environ)
+    return Webhook(url=url, secret=secret, kinds=entry.message_kinds)
+
+
+def _smtp(where: str, entry: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
+    if bool(entry.user) != bool(entry.password_env):
+        raise Misconfigured(f"{where} needs both user and password_env, or neither.")
+    if entry.user and entry.security == "none":
+        raise Misconfigured(
+            f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
+        )
+    return Smtp(
+        host=entry.host,
+        port=entry.port or {"starttls": 587, "tls": 465, "none": 25}[entry.security],
+        security=entry.security,
+        sender=entry.sender,
+        recipients=tuple(entry.to),
+        user=entry.user,
+        password=_secret(where, "password_env", entry.password_env, environ),
+        kinds=entry.message_kinds,
+    )
+
+
+def _check_url(where: str, url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises ValueError for a port that cannot be
     except ValueError:
-        is_whole, parts = False, None
-    if not is_whole or parts is None or any(c.isspace() for c in url):
-        raise Misconfigured(f"{where} url must be a whole address: https://… or http://….")
+        is_complete, parts = False, None
+    if not is_complete or parts is None or any(c.isspace() for c in url):
+        raise Misconfigured(f"{where} url must be complete: https://… or http://….")
     if parts.username or parts.password:
         raise Misconfigured(
-            f"{where} url holds a password. Take it out and sign with secret_env instead: a file "
-            "is copied more easily than meant."
+            f"{where} url contains a password. Remove it and sign with secret_env instead: a "
+            "settings file is easily copied or committed."
         )
 
 
 def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
+    """Return the secret in an environment variable, and keep it out of everything written."""
     if variable is None:
         return ""
     value = environ.get(variable, "")

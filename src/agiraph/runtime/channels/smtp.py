@@ -1,4 +1,4 @@
-"""SMTP: an e-mail to addresses from the settings, and to no others."""
+"""SMTP: an e-mail to the addresses in the settings, and to no others."""
 
 import asyncio
 import hashlib
@@ -12,10 +12,10 @@ from typing import Literal
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import call_lines, visible
-from agiraph.runtime.channels import Undelivered
+from agiraph.runtime.channels import DeliveryFailed
 
-SECONDS = 20.0
-SUBJECT = 150
+TIMEOUT_S = 20.0
+MAX_SUBJECT_CHARS = 150
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -30,60 +30,71 @@ class Smtp:
     user: str = ""
     password: str = field(default="", repr=False)
     kinds: frozenset[MessageKind] = INBOX
-    seconds: float = SECONDS
-    trust: ssl.SSLContext | None = field(default=None, repr=False)
-    """Whom to believe; None: whom the system believes."""
+    timeout_s: float = TIMEOUT_S
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    """The trusted certificates; None: those of the system."""
 
     @property
-    def shown(self) -> str:
-        way = f"{self.host}:{self.port} ({self.security})"
-        return f"smtp by {way} from {self.sender} to {', '.join(self.recipients)}"
+    def description(self) -> str:
+        server = f"{self.host}:{self.port} ({self.security})"
+        return f"smtp by {server} from {self.sender} to {', '.join(self.recipients)}"
 
-    async def send(self, parcel: OutgoingMessage) -> None:
+    async def send(self, outgoing: OutgoingMessage) -> None:
         try:
-            await asyncio.to_thread(self._send, self.written(parcel))
+            # smtplib blocks, so it runs in a thread.
+            await asyncio.to_thread(self._send, self.email(outgoing))
         except (smtplib.SMTPException, OSError) as error:
-            raise Undelivered(f"{type(error).__name__}: {error}") from error
+            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
 
-    def _send(self, mail: EmailMessage) -> None:
-        trust = self.trust or ssl.create_default_context()
-        with self._connected(trust) as server:
+    def _send(self, email: EmailMessage) -> None:
+        tls = self.tls or ssl.create_default_context()
+        with self._connect(tls) as server:
+            # starttls checks the certificate and raises before the password is sent.
             if self.security == "starttls":
-                server.starttls(context=trust)
+                server.starttls(context=tls)
             if self.user:
                 server.login(self.user, self.password)
-            refused = server.send_message(mail, self.sender, self.recipients)
+            refused = server.send_message(email, self.sender, self.recipients)
         if refused:
             raise smtplib.SMTPRecipientsRefused(refused)
 
-    def _connected(self, trust: ssl.SSLContext) -> smtplib.SMTP:
+    def _connect(self, tls: ssl.SSLContext) -> smtplib.SMTP:
         if self.security == "tls":
-            return smtplib.SMTP_SSL(self.host, self.port, timeout=self.seconds, context=trust)
-        return smtplib.SMTP(self.host, self.port, timeout=self.seconds)
+            return smtplib.SMTP_SSL(self.host, self.port, timeout=self.timeout_s, context=tls)
+        return smtplib.SMTP(self.host, self.port, timeout=self.timeout_s)
 
-    def written(self, parcel: OutgoingMessage) -> EmailMessage:
-        """The e-mail; whoever gets it twice can tell by its Message-ID that it is the same."""
-        message = parcel.message
-        mail = EmailMessage()
-        mail["From"], mail["To"] = self.sender, ", ".join(self.recipients)
-        mail["Subject"] = _line(f"[{parcel.team}] {message.kind}: {message.title or message.text}")
-        mail["Date"] = format_datetime(message.created_at)
-        mail["Message-ID"] = f"<{hashlib.sha256(parcel.key.encode()).hexdigest()[:40]}@agiraph>"
-        mail["Idempotency-Key"] = parcel.key
-        mail["Auto-Submitted"] = "auto-generated"
-        parts = [f"{visible(parcel.sender)} says:", message.text]
-        if message.kind in NEEDS_ANSWER:
-            parts = [f"{visible(parcel.sender)} asks:", visible(message.text)]
-        if message.call is not None:
-            parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
-        parts += [f"- {visible(option)}" for option in message.options]
-        if message.kind in NEEDS_ANSWER:
-            parts.append(f'Answer with: agiraph answer {message.id} "TEXT"')
-        mail.set_content("\n\n".join(parts))
-        return mail
+    def email(self, outgoing: OutgoingMessage) -> EmailMessage:
+        """Return the e-mail. If it is sent twice, both have the same Message-ID."""
+        message = outgoing.message
+        email = EmailMessage()
+        email["From"], email["To"] = self.sender, ", ".join(self.recipients)
+        subject = f"[{outgoing.team}] {message.kind}: {message.title or message.text}"
+        email["Subject"] = _header_line(subject)
+        email["Date"] = format_datetime(message.created_at)
+        digest = hashlib.sha256(outgoing.key.encode()).hexdigest()
+        email["Message-ID"] = f"<{digest[:40]}@agiraph>"
+        email["Idempotency-Key"] = outgoing.key
+        # Asks mail servers not to answer with out-of-office notices.
+        email["Auto-Submitted"] = "auto-generated"
+        email.set_content(_content(outgoing))
+        return email
 
 
-def _line(text: str) -> str:
-    """One line: a header must not be broken by what it says."""
+def _content(outgoing: OutgoingMessage) -> str:
+    message = outgoing.message
+    parts = [f"{visible(outgoing.sender)} says:", message.text]
+    if message.kind in NEEDS_ANSWER:
+        # A question must not hide characters: the person decides by what they can see.
+        parts = [f"{visible(outgoing.sender)} asks:", visible(message.text)]
+    if message.call is not None:
+        parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
+    parts += [f"- {visible(option)}" for option in message.options]
+    if message.kind in NEEDS_ANSWER:
+        parts.append(f'Answer with: agiraph answer {message.id} "TEXT"')
+    return "\n\n".join(parts)
+
+
+def _header_line(text: str) -> str:
+    """Return one line: a line break in the text would add headers to the e-mail."""
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
-    return line if len(line) <= SUBJECT else line[: SUBJECT - 1] + "…"
+    return line if len(line) <= MAX_SUBJECT_CHARS else line[: MAX_SUBJECT_CHARS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Terminal: a line where the runtime was started."""
+"""Terminal: prints a line on the terminal where the runtime was started."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, MessageKind
 
-LONGEST = 200
+MAX_TEXT_CHARS = 200
 
 
 def _print(line: str) -> None:
@@ -19,20 +19,20 @@ class Terminal:
     write: Callable[[str], None] = _print
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         return "terminal"
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        message = parcel.message
-        head = f"[{message.kind}] {parcel.team}, {parcel.sender}"
-        said = message.title or message.text
-        # Not a part of a call: whoever decides reads all of it.
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        message = outgoing.message
+        head = f"[{message.kind}] {outgoing.team}, {outgoing.sender}"
+        text = message.title or message.text
+        # The call is not printed, because a shortened call could hide the part that matters.
         more = " Read the call with: agiraph inbox --open" if message.call is not None else ""
-        self.write(f"{_plain(head)}: {_plain(said)}{more} ({message.id})")
+        self.write(f"{_printable(head)}: {_printable(text)}{more} ({message.id})")
 
 
-def _plain(text: str) -> str:
-    """Words of others as one line that steers no terminal."""
+def _printable(text: str) -> str:
+    """Return one short line without control characters, which could steer the terminal."""
     line = " ".join(text.split())
-    kept = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return clean if len(clean) <= MAX_TEXT_CHARS else clean[: MAX_TEXT_CHARS - 1] + "…"

@@ -1,100 +1,127 @@
-"""Webhook: a signed POST to an address from the settings, and to no other."""
+"""Webhook: a signed POST request to the URL in the settings, and to no other."""
 
-import asyncio
 import hashlib
 import hmac
+import io
 from dataclasses import dataclass, field
 from typing import Any
 
+import aiohttp
 import orjson
+from yarl import URL
 
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, MessageKind
-from agiraph.providers.http_connection import Line, LineError, Lines, split
-from agiraph.runtime.channels import Undelivered
+from agiraph.runtime.channels import DeliveryFailed
 
-SECONDS = 20.0
-"""How long the other end may take in all."""
-HEARD = 300
-"""How much of a refusal is kept, in bytes."""
+TIMEOUT_S = 20.0
+"""The time limit of one delivery, from the DNS lookup to the end of the response's headers."""
+MAX_REASON_BYTES = 300
+"""How much of an error response is read and kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
     url: str = field(repr=False)
-    """Whoever knows it may be able to post there: it is shown to nobody."""
+    """The URL often contains a secret token, so it is never shown, logged or stored."""
     kinds: frozenset[MessageKind] = INBOX
     secret: str = field(default="", repr=False)
-    seconds: float = SECONDS
+    timeout_s: float = TIMEOUT_S
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         signed = " (signed)" if self.secret else ""
-        return f"webhook at {split(self.url)[2].decode()}{signed}"
+        return f"webhook at {URL(self.url).host_port_subcomponent}{signed}"
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        host, path, name = split(self.url)
-        body = as_json(parcel)
-        line: Line | None = None
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        body = as_json(outgoing)
         try:
-            async with asyncio.timeout(self.seconds):
-                line = await Lines(self.seconds).take(host)
-                await line.ask(self._head(path, name.decode(), parcel, body), (body,))
-                if not 200 <= line.status < 300:
-                    raise await _refusal(line)
+            async with (
+                self._session() as session,
+                session.post(
+                    URL(self.url),
+                    data=io.BytesIO(body),
+                    headers=self._headers(outgoing, body),
+                    # A redirect would send the message to a URL that is not in the settings.
+                    allow_redirects=False,
+                ) as response,
+            ):
+                if not 200 <= response.status < 300:
+                    raise await _refusal(response)
         except TimeoutError as error:
-            raise Undelivered(f"no answer within {self.seconds:g} s") from error
-        except LineError as error:
-            raise Undelivered(str(error)) from error
-        finally:
-            if line is not None:
-                line.close()
+            raise DeliveryFailed(f"no answer within {self.timeout_s:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise DeliveryFailed(_reason(error)) from error
 
-    def _head(self, path: str, host: str, parcel: OutgoingMessage, body: bytes) -> bytes:
+    def _session(self) -> aiohttp.ClientSession:
+        """Return a session for one request. It keeps no cookies and ignores proxy variables."""
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=self.timeout_s),
+        )
+
+    def _headers(self, outgoing: OutgoingMessage, body: bytes) -> dict[str, str]:
         headers = {
-            "host": host,
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "user-agent": "agiraph",
-            "idempotency-key": parcel.key,
-            "connection": "close",
+            "Content-Type": "application/json",
+            "User-Agent": "agiraph",
+            "Idempotency-Key": outgoing.key,
         }
         if self.secret:
-            stamp = str(int(parcel.claimed_at.timestamp()))
-            headers["agiraph-timestamp"] = stamp
-            headers["agiraph-signature"] = signature(self.secret, stamp, body)
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode()
+            timestamp = str(int(outgoing.claimed_at.timestamp()))
+            headers["Agiraph-Timestamp"] = timestamp
+            headers["Agiraph-Signature"] = signature(self.secret, timestamp, body)
+        return headers
 
 
-def as_json(parcel: OutgoingMessage) -> bytes:
-    """What is sent: the same bytes every time, so that a repetition is one to the byte."""
-    message = parcel.message
-    said: dict[str, Any] = {
-        "key": parcel.key,
+def as_json(outgoing: OutgoingMessage) -> bytes:
+    """Return the request body. A message that is sent again has the same bytes."""
+    message = outgoing.message
+    fields: dict[str, Any] = {
+        "key": outgoing.key,
         "id": message.id,
         "kind": message.kind,
         "title": message.title,
         "text": message.text,
         "options": list(message.options),
-        "from": parcel.sender,
-        "team": {"id": message.team_id, "name": parcel.team},
+        "from": outgoing.sender,
+        "team": {"id": message.team_id, "name": outgoing.team},
         "node_id": message.node_id,
         "created_at": message.created_at.isoformat(),
     }
     if message.call is not None:
-        said["call"] = {"name": message.call.name, "arguments": message.call.arguments}
-    return orjson.dumps(said)
+        fields["call"] = {"name": message.call.name, "arguments": message.call.arguments}
+    return orjson.dumps(fields)
 
 
-def signature(secret: str, stamp: str, body: bytes) -> str:
-    """Proof that this came from us, now: over the time in seconds, a dot, and the body."""
-    signed = stamp.encode() + b"." + body
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return the HMAC-SHA256 of the timestamp in seconds, a dot and the body.
+
+    The timestamp is signed too, so that a receiver can refuse old requests that somebody replays.
+    """
+    signed = timestamp.encode() + b"." + body
     return "v1=" + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 
 
-async def _refusal(line: Line) -> Undelivered:
-    said = (await line.chunk())[:HEARD].decode(errors="replace").strip()
-    wait = line.headers.get("retry-after", "")
-    pause = float(wait) if wait.isdecimal() else None
-    return Undelivered(f"answered {line.status}: {said or 'nothing'}", pause=pause)
+async def _refusal(response: aiohttp.ClientResponse) -> DeliveryFailed:
+    reason = (await response.content.read(MAX_REASON_BYTES)).decode(errors="replace").strip()
+    wait = response.headers.get("Retry-After", "")
+    return DeliveryFailed(
+        f"answered {response.status}: {reason or 'nothing'}",
+        retry_after_s=float(wait) if wait.isdecimal() else None,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's text without the URL, which aiohttp puts into some of its texts."""
+    match error:
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return "the connection was closed before the end of the response"
+        case aiohttp.ClientResponseError():
+            return f"the response is not HTTP ({error.message})"
+        case aiohttp.InvalidURL():
+            return "the url in the settings is not valid"
+        case _:
+            return str(error) or type(error).__name__

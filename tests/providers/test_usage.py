@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from agiraph.domain.work import MOST_TOKENS, Budget, NodeStatus, StopReason, Usage
-from agiraph.providers import counts
+from agiraph.providers import usage as usages
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http import Http
+from agiraph.providers.http import HttpClient
 from agiraph.providers.prices import Prices, Terms
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.services.board import costs
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Garbage
@@ -58,10 +58,12 @@ async def test_an_absurd_count_ends_nothing_and_is_estimated(
     model = f"{wire}/count-{value}"
     async with ModelServer(lambda _: Garbage(WIRES[wire](value))) as server:
         keys = Keys(
-            openai_key="k", openai_url=server.openai_url,
-            anthropic_key="k", anthropic_url=server.anthropic_url,
-            gemini_key="k", gemini_url=server.gemini_url,
-        )  # fmt: skip
+            {
+                "openai": Account(key="k", base_url=server.openai_url),
+                "anthropic": Account(key="k", base_url=server.anthropic_url),
+                "gemini": Account(key="k", base_url=server.gemini_url),
+            }
+        )
         prices = Prices({model: Terms(input_usd=1.0, output_usd=1.0)})
         async with World(tmp_path / "home", keys=keys, prices=prices) as world:
             with caplog.at_level(logging.WARNING, logger="agiraph.providers"):
@@ -69,7 +71,7 @@ async def test_an_absurd_count_ends_nothing_and_is_estimated(
                 await world.settle()
             total = (await world.store.read(costs.of_team, founded.team.id)).total
             [node] = await world.board(founded.team.id)
-    sent = sum(len(seen.raw) // counts.BYTES_PER_TOKEN + 1 for seen in server.requests)
+    sent = sum(len(seen.raw) // usages.BYTES_PER_TOKEN + 1 for seen in server.requests)
     assert (node.stop_reason, total.calls) == (StopReason.TURNS_SPENT, 2)
     assert (total.input_tokens, total.output_tokens) == (sent, 2 * 2)
     assert total.usd == pytest.approx((sent + 4) / 1e6)
@@ -105,7 +107,7 @@ async def test_an_own_model_that_counts_wrong_breaks_nothing(world: World, usage
 
 @pytest.mark.parametrize("cost", ["-1", "1e400", "NaN", '"1"', "true", "1e12"])
 def test_a_price_that_cannot_be_true_is_unknown(cost: str) -> None:
-    read = counts.Counts({"cost": float(cost) if cost[0] in "-1N" else orjson.loads(cost)})
+    read = usages.UsageReader({"cost": float(cost) if cost[0] in "-1N" else orjson.loads(cost)})
     assert (read.usd("cost"), read.doubts) == (None, [])
 
 
@@ -125,6 +127,6 @@ def test_more_cached_than_sent_costs_no_less_than_nothing() -> None:
     ],
 )  # fmt: skip
 async def test_an_absurd_time_to_wait_is_bounded(header: str, seconds: float | None) -> None:
-    http = Http(ManualClock())
-    assert http._retry_after(header) == seconds  # pyright: ignore[reportPrivateUsage]
+    http = HttpClient(ManualClock())
+    assert http._seconds_of(header) == seconds  # pyright: ignore[reportPrivateUsage]
     await http.close()

@@ -1,0 +1,125 @@
+"""A webhook calls no other URL than its own, and its URL is never repeated."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from agiraph.domain.deliveries import Delivery, OutgoingMessage
+from agiraph.domain.ids import MessageId, TeamId
+from agiraph.domain.messages import Message
+from agiraph.runtime.channels import DeliveryFailed
+from agiraph.runtime.channels.webhook import Webhook, signature
+from tests.providers.raw import Caller, RawServer, answer
+
+NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
+TOKEN = "canary-in-the-path"
+
+
+def outgoing(text: str = "Hello.") -> OutgoingMessage:
+    message = Message(
+        id=MessageId("m_1"),
+        team_id=TeamId("team_1"),
+        seq=1,
+        sender="a_1",
+        recipient="human",
+        kind="report",
+        text=text,
+        created_at=NOW,
+    )
+    delivery = Delivery(
+        id="d_1",
+        team_id=message.team_id,
+        message_id=message.id,
+        channel="hook",
+        created_at=NOW,
+        due_at=NOW,
+    )
+    return OutgoingMessage(
+        delivery=delivery, message=message, team="Team", sender="Ada", claimed_at=NOW
+    )
+
+
+async def failure(talk: Callable[[Caller], Awaitable[None]], **more: float) -> DeliveryFailed:
+    async with RawServer(talk).open() as server:
+        hook = Webhook(url=f"{server.url}/{TOKEN}", timeout_s=more.get("timeout_s", 5.0))
+        with pytest.raises(DeliveryFailed) as caught:
+            await hook.send(outgoing())
+    assert TOKEN not in str(caught.value) + repr(hook) + hook.description
+    return caught.value
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    calls: list[bytes] = []
+
+    async def point_away(caller: Caller) -> None:
+        calls.append(await caller.hear())
+        port = caller.writer.get_extra_info("sockname")[1]
+        there = b"location: http://127.0.0.1:%d/elsewhere" % port
+        await caller.say(answer(b"Moved.", there, status=b"307 Temporary Redirect"))
+
+    error = await failure(point_away)
+
+    assert (str(error), len(calls)) == ("answered 307: Moved.", 1)
+
+
+async def test_an_error_of_a_server_that_does_not_speak_http_leaves_out_the_url() -> None:
+    async def babble(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(b"220 mail.example ESMTP\r\n\r\n")
+
+    assert str(await failure(babble)).startswith("the response is not HTTP (")
+
+
+async def test_of_a_long_refusal_only_the_beginning_is_read() -> None:
+    async def gush(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(b"HTTP/1.1 500 No\r\n\r\n")
+        while True:
+            await caller.say(b"x" * 65_536)
+
+    assert str(await failure(gush)) == "answered 500: " + "x" * 300
+
+
+async def test_a_server_that_never_ends_its_headers_is_given_up() -> None:
+    async def trickle(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            await caller.say(b"x-a: b\r\n")
+            await asyncio.sleep(0.01)
+
+    assert str(await failure(trickle, timeout_s=0.2)) == "no answer within 0.2 s"
+
+
+async def test_a_long_message_arrives_whole_and_signed() -> None:
+    requests: list[tuple[bytes, bytes]] = []
+
+    async def take(caller: Caller) -> None:
+        head = await caller.reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        requests.append((head.lower(), await caller.reader.readexactly(length)))
+        await caller.say(answer(b""))
+
+    async with RawServer(take).open() as server:
+        await Webhook(url=server.url, secret="s" * 20).send(outgoing("x" * 3 * 2**20))
+
+    [(head, body)] = requests
+    stamp = str(int(NOW.timestamp()))
+    assert f"agiraph-signature: {signature('s' * 20, stamp, body)}".encode() in head
+    assert b"idempotency-key: d_1\r\n" in head
+    assert b"cookie" not in head
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_proxy_variables_are_ignored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def take(caller: Caller) -> None:
+        await caller.hear()
+        await caller.say(answer(b""))
+
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with RawServer(take).open() as server:
+        await Webhook(url=server.url).send(outgoing())
+
+    assert server.connections == 1
