@@ -43,8 +43,10 @@ def make_engine(url: str, store: Store, dispatcher: Dispatcher, rounds: Rounds) 
     if url.startswith("sqlite:"):
         return EmbeddedEngine(store, store.clock, dispatcher.drive, rounds)
     from agiraph.runtime.clustered import ClusteredEngine  # loaded only where it is used
+    from agiraph.store.pgqueuer_queue import PgQueuerQueue
 
-    return ClusteredEngine(url, store, store.clock, dispatcher.drive, rounds)
+    jobs = PgQueuerQueue(url, store.clock, rounds.failing)
+    return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, rounds)
 
 
 class Runtime:

@@ -95,7 +95,7 @@ async def test_every_noun_with_every_field_set_comes_back_as_it_was(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         await store.write(table.insert, thing)
         assert await store.read(table.get, getattr(thing, table.key)) == thing
 
@@ -104,9 +104,9 @@ async def test_every_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
     for table in NOUNS:
-        thing = full(table.noun, **kept_by(founded, thread, table.noun))
+        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
         needed = [f.name for f in fields(thing) if f.default is f.default_factory is MISSING]
-        bare = table.noun(**{name: getattr(thing, name) for name in needed})
+        bare = table.value_type(**{name: getattr(thing, name) for name in needed})
         await store.write(table.insert, bare)
         assert await store.read(table.get, getattr(bare, table.key)) == bare
 
@@ -137,7 +137,7 @@ async def test_a_turn_with_every_field_set_comes_back_as_it_was(
 async def test_an_update_changes_the_fields_it_names_and_no_other(
     store: Store, founded: Founded, thread: Thread
 ) -> None:
-    node = full(NODES.noun, **kept_by(founded, thread, NODES.noun))
+    node = full(NODES.value_type, **kept_by(founded, thread, NODES.value_type))
     changes: dict[str, Any] = {
         "status": NodeStatus.ASSIGNED,
         "budget": Budget(calls={"bash": 1}),

@@ -16,12 +16,12 @@ from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.work import Queue
-from agiraph.runtime.clustered import install
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import Founded
 from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
+from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.teams import TEAMS

@@ -145,9 +145,9 @@ def forgotten(tx: Tx) -> list[str]:
     """Queues on PostgreSQL that hold work and have no entry; the embedded engine needs none."""
     if tx.dialect == "sqlite":
         return []
-    from agiraph.store.nodes import WITHOUT_QUEUE_ENTRY
+    from agiraph.store.pgqueuer_queue import queues_without_job  # loaded only where it is used
 
-    return [str(row[0]) for row in tx.all(WITHOUT_QUEUE_ENTRY)]
+    return queues_without_job(tx)
 
 
 def unheard(tx: Tx, *, since: datetime) -> int:

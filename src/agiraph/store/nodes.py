@@ -243,22 +243,3 @@ def forget_owners(tx: Tx) -> int:
 
 def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
-
-
-# PostgreSQL only: what the clustered engine looks for when it reconciles rows and queue.
-FORGET_DEAD_OWNERS = """
-update nodes set owner = null where status = 'running' and owner is not null
-and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
-"""
-WITHOUT_QUEUE_ENTRY = """
-select distinct n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end
-from nodes n join teams t on t.id = n.team_id
-where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
-and n.assignee_id is not null
-and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')
-and not exists (
-    select 1 from pgqueuer q where q.payload = convert_to(
-        n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end, 'UTF8'
-    )
-)
-"""

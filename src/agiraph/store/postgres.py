@@ -11,19 +11,9 @@ from functools import cache
 from typing import Any, cast
 
 import psycopg
-from pgqueuer.db import SyncPsycopgDriver
-from pgqueuer.queries import SyncQueries
-from psycopg import errors as pg
 
 from agiraph.domain import ids
-from agiraph.domain.errors import (
-    AgiraphError,
-    Refused,
-    StoreDamaged,
-    StoreFull,
-    StoreLocked,
-    StoreUnavailable,
-)
+from agiraph.domain.errors import AgiraphError, Refused, StoreDamaged, StoreUnavailable
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock, SystemClock
@@ -31,17 +21,19 @@ from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
 from agiraph.store.database import P, R, Verb
+from agiraph.store.pgqueuer_queue import enqueue
+from agiraph.store.postgres_errors import explain
 from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
 TRIES = 5
-WORK_OFF = "run_agent"
-"""The entry that asks some process to look at an agent's queue."""
-CONTROL = "agiraph_control"
-"""The channel on which processes ask each other to cancel."""
-EVENTS, WORDS = "agiraph_events", "agiraph_words"
-"""The channels on which processes tell each other that there are events, and what is being said."""
+CONTROL_CHANNEL = "agiraph_control"
+"""The NOTIFY channel on which processes ask each other to cancel; the payload is a queue's key."""
+EVENTS_CHANNEL = "agiraph_events"
+"""The NOTIFY channel that announces events; the payload is a team's id and its last number."""
+REPLY_TEXT_CHANNEL = "agiraph_words"
+"""The NOTIFY channel for pieces of replies that a model is still writing; nothing is stored."""
 IDLE_SECONDS = 10
 """A process that hangs inside a transaction gives up its locks after this."""
 
@@ -106,18 +98,16 @@ class PostgresTx:
         Numbers come from behind the team's row lock, so that they are dense and in commit order.
         """
         if wakes := self.aftermath.wakes:
-            queries = SyncQueries(SyncPsycopgDriver(self._connection))
-            keys: list[bytes | None] = [queue.key.encode() for queue in wakes]
-            queries.enqueue([WORK_OFF] * len(keys), keys, [0] * len(keys))
+            enqueue(self._connection, wakes)
         for queue in self.aftermath.cancels:
-            self.run("select pg_notify(:channel, :queue)", channel=CONTROL, queue=queue.key)
+            self.run("select pg_notify(:channel, :queue)", channel=CONTROL_CHANNEL, queue=queue.key)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
             end = events.end(self, team_id)
             written = events.append(self, team_id, self._emitted[team_id], end=end)
             self.aftermath.events += written
             note = f"{team_id} {written[-1].seq}"
-            self.run("select pg_notify(:channel, :note)", channel=EVENTS, note=note)
+            self.run("select pg_notify(:channel, :note)", channel=EVENTS_CHANNEL, note=note)
 
 
 class PostgresStore:
@@ -222,7 +212,7 @@ class PostgresStore:
             try:
                 return run()
             except psycopg.Error as error:
-                reason = explained(error)
+                reason = explain(error)
                 if reason is None:
                     raise
                 # Once at work the row, not the error, says whether it happened: callers look.
@@ -231,20 +221,6 @@ class PostgresStore:
                     raise reason from error
             time.sleep(0.01 * 2**attempt)
         raise AssertionError("every try returns or raises")
-
-
-def explained(error: psycopg.Error) -> AgiraphError | None:
-    """PostgreSQL's error as one that says who must do what; None if it is a mistake of ours."""
-    said = str(error).strip().partition("\n")[0]
-    if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)):
-        return StoreLocked(f"Others hold what is needed: {said}")
-    if isinstance(error, pg.DiskFull):
-        return StoreFull("The database server has no room left; work goes on when it has.")
-    if isinstance(error, (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout)):
-        return StoreUnavailable(f"The database cannot be reached: {said}")
-    if isinstance(error, psycopg.DataError):
-        return Refused(f"The database cannot take this: {said}")
-    return None
 
 
 def _time(connection: psycopg.Connection[Any]) -> datetime:

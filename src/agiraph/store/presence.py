@@ -116,7 +116,7 @@ class Presence:
 
     def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
         self.id: UUID = uuid4()
-        self.turned_at = time.monotonic()
+        self.loop_turned_at = time.monotonic()
         """When the event loop last turned; renewed by it, read by the thread."""
         self._url = url
         self._failing = failing
@@ -129,7 +129,7 @@ class Presence:
         self._thread = threading.Thread(target=self._run, name="agiraph-presence", daemon=True)
 
     @property
-    def is_shown(self) -> bool:
+    def is_visible(self) -> bool:
         """Whether other workers can see that this one is alive."""
         return self._present.is_set()
 
@@ -167,7 +167,7 @@ class Presence:
             try:
                 first, self._connection = self._connection, None
                 with first or self._connect() as connection:
-                    if not self.is_shown:
+                    if not self.is_visible:
                         self._register(connection)
                     self._streak.succeeded()
                     self._live(connection)
@@ -181,7 +181,7 @@ class Presence:
     def _live(self, connection: psycopg.Connection[Any]) -> None:
         silence, me = Silence(), {"id": str(self.id)}
         while not self._stopping.wait(BEAT_S):
-            if time.monotonic() - self.turned_at < STUCK_S:
+            if time.monotonic() - self.loop_turned_at < STUCK_S:
                 beat = me | {"failing": json.dumps(self._failing())}
                 if connection.execute(_BEAT.encode(), beat).rowcount == 0:
                     self._register(connection)

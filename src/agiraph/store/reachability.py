@@ -8,7 +8,7 @@ import asyncpg
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
 
 CONNECT_SECONDS = 10
-LOST = (
+CONNECTION_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -39,7 +39,7 @@ async def check(url: str) -> None:
             f"PostgreSQL does not let us in: {error}. Check user, password, host and database in "
             "AGIRAPH_DATABASE_URL."
         ) from error
-    except LOST as error:
+    except CONNECTION_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {reason}") from error
     await connection.close(timeout=1)
