@@ -5,7 +5,8 @@ is durable. No model call and no subprocess can sit inside one: there is nothing
 """
 
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from agiraph.domain.time import Clock
 from agiraph.store.tx import Aftermath, Tx
@@ -13,6 +14,16 @@ from agiraph.store.tx import Aftermath, Tx
 P = ParamSpec("P")
 R = TypeVar("R")
 Verb = Callable[Concatenate[Tx, P], R]
+
+
+def name_of_verb(verb: Callable[..., Any]) -> str:
+    """Return the name by which fault points know a verb; never fails, whatever can be called.
+
+    A `functools.partial` and an object with `__call__` have no `__name__`.
+    """
+    while isinstance(verb, partial):
+        verb = verb.func
+    return getattr(verb, "__name__", type(verb).__name__)
 
 
 class Store(Protocol):

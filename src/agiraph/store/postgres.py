@@ -20,7 +20,7 @@ from agiraph.domain.time import Clock, SystemClock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
-from agiraph.store.database import P, R, Verb
+from agiraph.store.database import P, R, Verb, name_of_verb
 from agiraph.store.pgqueuer_queue import enqueue
 from agiraph.store.postgres_errors import explain
 from agiraph.store.server_clock import ServerClock
@@ -193,7 +193,7 @@ class PostgresStore:
     def _commit(
         self, verb: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[R, Aftermath]:
-        name = verb.__name__
+        name = name_of_verb(verb)
         fault(f"db:before:{name}")
         connection = self._connection()
         with connection.transaction():

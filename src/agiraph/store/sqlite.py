@@ -18,14 +18,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.errors import AgiraphError
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, sqlite_connection
-from agiraph.store.database import P, R, Verb
+from agiraph.store.database import P, R, Verb, name_of_verb
 from agiraph.store.sqlite_errors import explained, is_surroundings, name_of
 from agiraph.store.sqlite_files import Loss, SqliteFiles
 from agiraph.store.tx import Aftermath, Dialect, Row
@@ -104,6 +103,8 @@ class SqliteTx:
 
 @dataclass(slots=True)
 class _Job:
+    name: str
+    """The verb's name, by which fault points know it."""
     verb: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -150,7 +151,7 @@ class SqliteStore:
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
-        self._waiting.append(_Job(verb, args, kwargs, future))
+        self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._begin)
@@ -208,7 +209,11 @@ class SqliteStore:
     def _wait(self) -> None:
         """The thread: whatever has to wait for the disk or for another program."""
         while (chore := self._chores.get()) is not None:
-            chore()
+            try:
+                chore()
+            except Exception as error:
+                # Any error: without this thread no write would ever be answered again.
+                self._loop.call_soon_threadsafe(self._give_up, error)
 
     def _look(self, *, again: bool = True) -> None:
         """Notice that the files are gone although nobody writes: what they hold must be saved."""
@@ -271,7 +276,9 @@ class SqliteStore:
                     return self._undo()
                 if time.monotonic() > until:
                     break
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except Exception as error:
+            # Any error: if one got away from here, the transaction would stay open, `_busy` stay
+            # set, and every later write would wait for ever.
             return self._give_up(error)
         self._chores.put(self._commit)
         return None
@@ -313,10 +320,10 @@ class SqliteStore:
             self._refuse(loss)
             return
         for job in self._group:
-            fault(f"db:after:{job.verb.__name__}")
+            fault(f"db:after:{job.name}")
         self._loop.call_soon_threadsafe(self._acknowledge)
 
-    def _give_up(self, error: sqlite3.Error | UnicodeDecodeError | AgiraphError) -> None:
+    def _give_up(self, error: Exception) -> None:
         """The disk, a lock or a file that is gone: nobody in this group gets through."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
@@ -324,11 +331,12 @@ class SqliteStore:
         if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())
         for job in self._group:
-            job.error = error if isinstance(error, AgiraphError) else explained(error, self.path)
+            is_ours = isinstance(error, (sqlite3.Error, UnicodeDecodeError))
+            job.error = explained(error, self.path) if is_ours else error
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
-        fault(f"db:before:{job.verb.__name__}")
+        fault(f"db:before:{job.name}")
         tx = SqliteTx(self._connection, self.clock.now(), self._ends)
         job.error = None
         try:
@@ -339,7 +347,7 @@ class SqliteStore:
             if is_surroundings(error):
                 raise
             job.error = error
-        fault(f"db:in:{job.verb.__name__}")
+        fault(f"db:in:{job.name}")
 
     def _acknowledge(self) -> None:
         group, self._group = self._group, []

@@ -19,9 +19,22 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
     return AGENTS.select(tx, where, team_id=team_id)
 
 
+def retired(tx: Tx, team_id: TeamId) -> list[Agent]:
+    """Return the agents that have left a team, in the order in which they were hired."""
+    where = "team_id = :team_id and retired_at is not null order by id"
+    return AGENTS.select(tx, where, team_id=team_id)
+
+
 def everyone(tx: Tx, team_id: TeamId) -> list[Agent]:
-    """The same, and those who have left."""
+    """Return all agents that are or were on a team, in the order in which they were hired."""
     return AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
+
+
+def ever_member(tx: Tx, team_id: TeamId, name_or_id: str) -> Agent | None:
+    """Return the agent with this id or name (in any case), even if it has left the team."""
+    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
+    found = AGENTS.select(tx, where, team=team_id, who=name_or_id)
+    return found[0] if found else None
 
 
 def count(tx: Tx, team_id: TeamId) -> int:
