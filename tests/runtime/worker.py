@@ -109,7 +109,7 @@ class Talkative:
 
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
     if "--quick" in flags:
-        presence.HUNG_LOOKS = 4
+        presence.HUNG_CHECKS = 4
     orders = Orders()
     listening = asyncio.create_task(orders.listen())
     world = World(home, database_url=url, clock=Ahead() if "--ahead" in flags else SystemClock())

@@ -298,7 +298,7 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
     await store.write(THREADS.insert, thread)
 
     def write(tx: Tx, text: str) -> int:
-        page = threads.page(tx, thread.id)
+        page = threads.append_point(tx, thread.id)
         return threads.append(tx, page, node_id=None, role="tool", text=text)[1].seq
 
     texts = [f"answer {number}" for number in range(5 * WRITERS)]

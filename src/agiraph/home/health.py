@@ -16,7 +16,7 @@ PRIVATE = {"": 0o700, "token": 0o600, "lock": 0o600}
 STAGE = "_stage"
 
 
-class Loose(NamedTuple):
+class LoosePermission(NamedTuple):
     """Something that others may look into."""
 
     name: str
@@ -28,24 +28,24 @@ class Loose(NamedTuple):
         return f"{where} has mode {self.mode:o}; it should be {self.wanted:o}."
 
 
-def loose(path: Path) -> list[Loose]:
-    found: list[Loose] = []
+def loose_permissions(path: Path) -> list[LoosePermission]:
+    found: list[LoosePermission] = []
     for name, wanted in PRIVATE.items():
         try:
             mode = stat.S_IMODE((path / name).stat(follow_symlinks=False).st_mode)
         except FileNotFoundError:
             continue
         if mode & ~wanted:
-            found.append(Loose(name, mode, wanted))
+            found.append(LoosePermission(name, mode, wanted))
     return found
 
 
-def tighten(path: Path, found: Loose) -> str:
+def tighten(path: Path, found: LoosePermission) -> str:
     (path / found.name).chmod(found.wanted)
     return f"Set the mode of {found.name or 'the home'} to {found.wanted:o}."
 
 
-def why_closed(path: Path) -> str | None:
+def why_not_writable(path: Path) -> str | None:
     """Why nothing can be written there, or made there if it is not there yet; None if it can."""
     nearest = next(place for place in (path, *path.parents) if os.path.lexists(place))
     try:
@@ -66,19 +66,19 @@ def spool_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 
 
-def survivors(path: Path) -> list[Path]:
+def orphaned_commands(path: Path) -> list[Path]:
     """Spools of commands of which something is alive; where nobody works, it was left behind."""
     begun = (path / "spool").glob("*/started.json")
     spools = (file.parent for file in begun if not (file.parent / "result.json").exists())
     return [spool for spool in spools if commands.is_alive(spool)]
 
 
-def end(spool: Path) -> str:
+def kill_orphans(spool: Path) -> str:
     commands.resolve(spool)
     return f"Ended what was left of the command in {spool.name}."
 
 
-def stages(home: Home) -> list[str]:
+def unfinished_publications(home: Home) -> list[str]:
     """Copies that were being made for publishing when somebody pulled the plug."""
     if not home.folder.exists("teams"):
         return []
@@ -95,6 +95,6 @@ def _folders(folder: Folder, rel: str) -> list[str]:
     return [f"{rel}/{entry.name}" for entry in folder.list(rel) if entry.kind == "folder"]
 
 
-def clear(home: Home, stage: str) -> str:
+def remove_unfinished(home: Home, stage: str) -> str:
     home.folder.remove(stage)
     return f"Removed {stage}, which was never finished."

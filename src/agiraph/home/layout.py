@@ -118,7 +118,7 @@ class Home:
 
     def settle(self, team_id: TeamId, node_id: NodeId) -> None:
         """Make durable that a node has a folder, before work in it counts as done."""
-        self.folder.settle(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
+        self.folder.sync_path(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
 
     def team(self, team_id: TeamId) -> "TeamFolder":
         folder = self.folder.sub(f"teams/{_name(team_id)}", create=True)
@@ -134,20 +134,24 @@ class TeamFolder:
     def prepare(self, team: Team) -> None:
         """What every team starts with. The goal is kept up to date; the rest is the team's."""
         with self.folder.sub("memory", create=True) as memory:
-            memory.divide("knowledge", "experiences", "preferences")
-            memory.begin("index.md", _text(INDEX))
+            memory.make_folders("knowledge", "experiences", "preferences")
+            memory.write_if_empty("index.md", _text(INDEX))
         self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
-        self.folder.begin("SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL))
-        self.folder.begin("MEMORY.md", _text(MEMORY))
-        self.folder.begin("PLAN.md", _text(PLAN))
+        self.folder.write_if_empty(
+            "SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL)
+        )
+        self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
+        self.folder.write_if_empty("PLAN.md", _text(PLAN))
 
     def agent(self, name: str, *, identity: str = "", notes: str = "") -> Folder:
         """An agent's desk, which only that agent uses, as it is when the agent first sits down."""
         desk = self.folder.sub(f"agents/{_name(name)}", create=True)
         who = f"\n{identity.strip()}\n" if identity.strip() else ""
-        desk.begin("IDENTITY.md", _text(f"# {name}\n{who}"))
-        desk.begin("MEMORY.md", _text(f"{MEMORY}\n{notes.strip()}\n" if notes.strip() else MEMORY))
-        desk.begin("NOTEBOOK.md", _text(NOTEBOOK))
+        desk.write_if_empty("IDENTITY.md", _text(f"# {name}\n{who}"))
+        desk.write_if_empty(
+            "MEMORY.md", _text(f"{MEMORY}\n{notes.strip()}\n" if notes.strip() else MEMORY)
+        )
+        desk.write_if_empty("NOTEBOOK.md", _text(NOTEBOOK))
         return desk
 
     def node(self, node_id: NodeId) -> NodeFolder:

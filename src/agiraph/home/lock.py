@@ -52,7 +52,7 @@ class HomeLock:
             fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
-    def notice(self) -> str:
+    def tampering(self) -> str:
         """What somebody did to the folder or the lock file, in a sentence; empty: nothing.
 
         A lock file that is missing is made and locked anew.
@@ -62,8 +62,8 @@ class HomeLock:
         if not _is_same(self._folder, self._path, through_links=True):
             return (
                 f"The folder {str(self._path)!r} was moved, removed or replaced while agiraph "
-                f"works on it (it is now {_place(self._folder)}). Move it back, or stop agiraph "
-                "and start it with AGIRAPH_HOME set to the new place."
+                f"works on it (it is now {_current_path(self._folder)}). Move it back, or stop "
+                "agiraph and start it with AGIRAPH_HOME set to the new path."
             )
         if _is_same(self._file, self._path / NAME):
             return ""
@@ -139,7 +139,7 @@ def _is_same(fd: int, path: Path, *, through_links: bool = False) -> bool:
         return False
 
 
-def _place(folder: int) -> str:
+def _current_path(folder: int) -> str:
     """Where an open folder is now, as the kernel knows it."""
     try:
         return repr(str(Path(f"/proc/self/fd/{folder}").readlink()))

@@ -52,9 +52,9 @@ class NodeFolder:
 
         Say whether this was the first time.
         """
-        is_new = self.folder.divide(SCRATCH)
+        is_new = self.folder.make_folders(SCRATCH)
         if not is_new:
-            self.folder.sweep()
+            self.folder.remove_partial_files()
         self.folder.update(SPEC, _spec(node).encode(errors="replace"))
         self.folder.update(REFS, _json(dict(refs)))
         return is_new

@@ -23,7 +23,7 @@ Kind = Literal["file", "folder", "other"]
 MOST_ENTRIES = 10_000
 """What one listing, or one walk over a tree, may hold."""
 
-_SEEN_PER_FILE = 10
+_ENTRIES_PER_FILE = 10
 """A walk gives up on a tree that holds this many other things for each file it may return."""
 
 _LONGEST_APPENDED = 64 * 1024 * 1024
@@ -85,7 +85,7 @@ class Folder:
 
     def sub(self, rel: str, *, create: bool = False) -> "Folder":
         names = split(rel)
-        with self._explained(rel, kind="folder"):
+        with self._translate_errors(rel, kind="folder"):
             fd = self._descend(names, create=create)
         name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
@@ -96,7 +96,7 @@ class Folder:
         if not names:
             return True
         try:
-            with self._explained(rel), self._parent(names) as parent:
+            with self._translate_errors(rel), self._parent(names) as parent:
                 mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
         except Refused:
             return False
@@ -105,7 +105,7 @@ class Folder:
     def open_file(self, rel: str) -> BufferedReader:
         """A regular file for reading. A pipe or device is refused at once instead of waited for."""
         names = split(rel)
-        with self._explained(rel):
+        with self._translate_errors(rel):
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             mode = os.fstat(fd).st_mode
             if not stat.S_ISREG(mode):
@@ -128,20 +128,20 @@ class Folder:
         """
         names = split(rel)
         fault("fx:before:write")
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             _replace(parent, names[-1], data, synced=synced)
         if synced:
-            self.settle("/".join(names[:-1]))
+            self.sync_path("/".join(names[:-1]))
         fault("fx:after:write")
 
-    def begin(self, rel: str, data: bytes) -> bool:
+    def write_if_empty(self, rel: str, data: bytes) -> bool:
         """Give a small file its first words unless it holds some; say whether it was written.
 
         It goes straight into place: cut off, it is empty, and that counts as not begun.
         """
         names = split(rel)
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             try:
                 fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
             except OSError as error:
@@ -166,17 +166,17 @@ class Folder:
 
         A power cut may take it along: for what can be made again from the rows.
         """
-        if self.begin(rel, data):
+        if self.write_if_empty(rel, data):
             return True
         if self.read(rel, limit=len(data) + 1) == data:
             return False
         self.write(rel, data, synced=False)
         return True
 
-    def divide(self, *names: str) -> bool:
+    def make_folders(self, *names: str) -> bool:
         """Make sure there are folders of these names in it; say whether one was made."""
-        with self._explained(""):
-            return any([_made(self._fd, name) for name in names])
+        with self._translate_errors(""):
+            return any([_make_folder(self._fd, name) for name in names])
 
     def append(self, rel: str, data: bytes) -> None:
         """Add to the end, by writing the whole file anew: a crash leaves no half of an entry."""
@@ -190,7 +190,7 @@ class Folder:
         """A new file to write to, not safe from a crash: for trees that are renamed when whole."""
         names = split(rel)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             fd = os.open(names[-1], flags, mode, dir_fd=parent)
             os.fchmod(fd, mode)
         return os.fdopen(fd, "wb")
@@ -198,7 +198,7 @@ class Folder:
     def rename(self, old: str, new: str) -> None:
         before, after = split(old), split(new)
         with (
-            self._explained(old),
+            self._translate_errors(old),
             self._parent(before) as source,
             self._parent(after) as target,
         ):
@@ -209,7 +209,7 @@ class Folder:
     def remove(self, rel: str) -> None:
         """Remove a file or link, or a folder with all that is in it."""
         names = split(rel)
-        with self._explained(rel), self._parent(names) as parent:
+        with self._translate_errors(rel), self._parent(names) as parent:
             mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 shutil.rmtree(names[-1], dir_fd=parent)
@@ -222,16 +222,16 @@ class Folder:
         with self.sub(rel) as folder:
             os.fsync(folder._fd)
 
-    def settle(self, rel: str) -> None:
+    def sync_path(self, rel: str) -> None:
         """Make durable that a folder is there, and all that lead to it."""
         names = split(rel)
         for depth in range(len(names), -1, -1):
             self.sync("/".join(names[:depth]))
 
-    def sweep(self) -> None:
+    def remove_partial_files(self) -> None:
         """Remove what a crash left half written. For a tree in which nobody writes just now."""
         with suppress(Refused):  # a tree too large to look through is left as it is
-            for entry in self._tree(MOST_ENTRIES * _SEEN_PER_FILE, partial=True):
+            for entry in self._tree(MOST_ENTRIES * _ENTRIES_PER_FILE, partial=True):
                 *parents, name = entry.name.split("/")
                 with self.sub("/".join(parents)) as folder, suppress(OSError):
                     os.unlink(name, dir_fd=folder._fd)
@@ -239,7 +239,7 @@ class Folder:
     def walk(self, *, limit: int = MOST_ENTRIES) -> list[Entry]:
         """All regular files beneath, links skipped, by their paths, sorted; more are refused."""
         files: list[Entry] = []
-        for entry in self._tree(limit * _SEEN_PER_FILE):
+        for entry in self._tree(limit * _ENTRIES_PER_FILE):
             if entry.kind == "file":
                 files.append(entry)
             if len(files) > limit:
@@ -267,7 +267,7 @@ class Folder:
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
         with (
-            self._explained(rel, kind="folder"),
+            self._translate_errors(rel, kind="folder"),
             self.sub(rel) as folder,
             os.scandir(folder._fd) as found,
         ):
@@ -286,7 +286,7 @@ class Folder:
         at = os.dup(self._fd)
         try:
             for name in names:
-                _made(at, name)
+                _make_folder(at, name)
                 above, at = at, step(at, name, FOLDER)
                 os.close(above)
         except BaseException:
@@ -315,7 +315,7 @@ class Folder:
         return repr(self.name) if self.name else "this folder"
 
     @contextmanager
-    def _explained(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
+    def _translate_errors(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
         """Turn what the kernel says into a sentence that tells a model what to do."""
         try:
             yield
@@ -331,7 +331,7 @@ class Folder:
             raise refusal(sentence.format(rel)) from error
 
 
-def _made(parent: int, name: str) -> bool:
+def _make_folder(parent: int, name: str) -> bool:
     """Make a folder, if there is nothing of that name yet."""
     try:
         os.mkdir(name, 0o700, dir_fd=parent)

@@ -17,7 +17,7 @@ from pathlib import Path
 from agiraph.home import confinement
 from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
-from agiraph.home.scopes import Place, Scope
+from agiraph.home.scopes import Area, Scope
 
 log = logging.getLogger("agiraph.commands")
 
@@ -89,17 +89,17 @@ def view_of(
     team = root / "teams" / scope.team.id
     node = team / "nodes" / scope.node
     notes = {
-        Place.SOUL: ("SOUL.md", "GOAL.md"),
-        Place.PLAN: ("PLAN.md",),
-        Place.TEAM_MEMORY: ("MEMORY.md", "memory"),
-        Place.OWN_DESK: (f"agents/{scope.agent}",),
+        Area.SOUL: ("SOUL.md", "GOAL.md"),
+        Area.PLAN: ("PLAN.md",),
+        Area.TEAM_MEMORY: ("MEMORY.md", "memory"),
+        Area.OWN_DESK: (f"agents/{scope.agent}",),
     }
     readable = [
         team / name for place, names in notes.items() if scope.reads(place) for name in names
     ]
-    if scope.reads(Place.OTHER_NODE):
+    if scope.reads(Area.OTHER_NODE):
         readable.append(team / "nodes")
-    elif scope.reads(Place.PUBLISHED):
+    elif scope.reads(Area.PUBLISHED):
         readable += _published(team / "nodes", refs)
     own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]
     return View(

@@ -10,7 +10,7 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.store import deliveries, nodes, passages
-from agiraph.store.dump_validation import Intake, shape
+from agiraph.store.dump_validation import DumpReader, columns_of
 from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {
@@ -35,7 +35,7 @@ def write(tx: Tx, out: BinaryIO) -> int:
         tx.run("set transaction isolation level repeatable read")
     count = 0
     for table, key in TABLES.items():
-        names = list(shape(tx, table))
+        names = list(columns_of(tx, table))
         out.write(orjson.dumps({"table": table, "columns": names}) + b"\n")
         for row in _rows(tx, table, names, key):
             out.write(orjson.dumps(list(row)) + b"\n")
@@ -67,21 +67,21 @@ def load(tx: Tx, lines: Iterable[bytes], *, expected: int | None = None) -> int:
     """
     if not is_empty(tx):
         raise Refused("The database holds teams already; a backup goes into an empty one.")
-    intake = Intake(tx, TABLES)
+    reader = DumpReader(tx, TABLES)
     above: list[dict[str, Any]] = []
-    for row in intake.rows(lines):
-        if intake.table == "nodes" and any(row[name] for name in _ABOVE):
+    for row in reader.rows(lines):
+        if reader.table == "nodes" and any(row[name] for name in _ABOVE):
             above.append({"id": row["id"], **{name: row[name] for name in _ABOVE}})
             row |= dict.fromkeys(_ABOVE)
-        intake.insert(row)
+        reader.insert(row)
     for row in above:
-        intake.put(
+        reader.put(
             "update nodes set parent_id = :parent_id, payer_id = :payer_id where id = :id", row
         )
-    if expected not in (None, intake.count):
-        raise intake.refusal(f"there are {intake.count:,} rows; the manifest says {expected:,}")
+    if expected not in (None, reader.count):
+        raise reader.refusal(f"there are {reader.count:,} rows; the manifest says {expected:,}")
     _begin_anew(tx)
-    return intake.count
+    return reader.count
 
 
 def _begin_anew(tx: Tx) -> None:

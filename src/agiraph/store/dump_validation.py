@@ -1,4 +1,4 @@
-"""Intake: the lines of a dump that anybody may have written, checked before they become rows."""
+"""Dump validation: checks every line of a dump before it becomes a row."""
 
 import math
 import sqlite3
@@ -29,7 +29,7 @@ from agiraph.store import (
     waits,
 )
 from agiraph.store.rows import Table, from_json, from_micros
-from agiraph.store.sqlite_errors import is_surroundings
+from agiraph.store.sqlite_errors import is_environment_error
 from agiraph.store.tx import Tx
 
 LONGEST_LINE = 256 << 20
@@ -69,7 +69,7 @@ class Column:
         return ""
 
 
-def shape(tx: Tx, table: str) -> dict[str, Column]:
+def columns_of(tx: Tx, table: str) -> dict[str, Column]:
     """The columns of a table as the database has it, in their order."""
     if tx.dialect == "sqlite":
         found = [
@@ -89,7 +89,7 @@ def shape(tx: Tx, table: str) -> dict[str, Column]:
     }
 
 
-class Intake:
+class DumpReader:
     """Rows on their way into an empty database, and how far they have come."""
 
     def __init__(self, tx: Tx, tables: Iterable[str]) -> None:
@@ -127,7 +127,7 @@ class Intake:
         try:
             self._tx.run(sql, **values)
         except (sqlite3.Error, OverflowError) as error:
-            if is_surroundings(error):
+            if is_environment_error(error):
                 raise
             raise self.refusal(f"the database does not take it ({error})") from error
 
@@ -146,7 +146,7 @@ class Intake:
         if not self._expected or table != self._expected[0]:
             raise self.refusal(f"the table {table[:60]!r} is not expected here")
         self.table = self._expected.pop(0)
-        self._columns = shape(self._tx, self.table)
+        self._columns = columns_of(self._tx, self.table)
         known = sorted(self._columns)
         if not isinstance(names, list) or sorted(map(str, cast(list[Any], names))) != known:
             raise self.refusal(f"its columns must be {', '.join(known)}")
@@ -167,7 +167,7 @@ class Intake:
             if row[name] not in choices:
                 raise self.refusal(f"{str(row[name])[:60]!r} is not known", name)
         try:
-            _READERS.get(self.table, _read_noun)(self.table, row)
+            _READERS.get(self.table, _read_value)(self.table, row)
         except (StoreDamaged, ValueError, TypeError, OverflowError, RecursionError) as error:
             said = str(error).partition("\n")[0]
             raise self.refusal(f"it cannot be read ({said})") from error
@@ -199,7 +199,7 @@ def _words(hint: Any) -> frozenset[Any]:
     return frozenset()
 
 
-def _read_noun(table: str, row: dict[str, Any]) -> None:
+def _read_value(table: str, row: dict[str, Any]) -> None:
     if (described := _TABLES.get(table)) is not None:
         described.load([row[name] for name in described.fields])
 

@@ -7,8 +7,8 @@ from agiraph.domain.ids import TeamId
 from agiraph.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
-_BITS = 40
-_MOST = (1 << _BITS) - 1
+_SEQ_BITS = 40
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
 _END = (
     "select number, (select max(place) from events"
     " where place > t.number * 1099511627776 and place < (t.number + 1) * 1099511627776)"
@@ -20,18 +20,18 @@ _INSERT = "insert into events (place, type, at, data) values (:place, :type, :at
 def _base(tx: Tx, team_id: TeamId) -> int:
     """The place before a team's first event."""
     row = tx.one("select number from teams where id = :id", id=team_id)
-    return 0 if row is None else row[0] << _BITS
+    return 0 if row is None else row[0] << _SEQ_BITS
 
 
 def head(tx: Tx, team_id: TeamId) -> int:
     """The number of the newest event."""
-    return end(tx, team_id) & _MOST
+    return end(tx, team_id) & _SEQ_MASK
 
 
 def end(tx: Tx, team_id: TeamId) -> int:
     """The place of a team's newest event, or the one before its first."""
     row = tx.one(_END, id=team_id)
-    return 0 if row is None else row[1] or row[0] << _BITS
+    return 0 if row is None else row[1] or row[0] << _SEQ_BITS
 
 
 def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
@@ -41,7 +41,7 @@ def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
         " and place < (t.number + 1) * 1099511627776) from teams t"
         + ("" if archived else " where status <> 'archived'")
     )
-    return {row[0]: (row[1] or 0) & _MOST for row in rows}
+    return {row[0]: (row[1] or 0) & _SEQ_MASK for row in rows}
 
 
 def append(
@@ -53,7 +53,7 @@ def append(
     written: list[Event] = []
     for place, (type, data) in enumerate(said, end + 1):
         tx.run(_INSERT, place=place, type=type, at=at, data=to_json(data))
-        seq = place & _MOST
+        seq = place & _SEQ_MASK
         written.append(Event(team_id=team_id, seq=seq, type=type, at=tx.now, data=data))
     return written
 
@@ -66,7 +66,7 @@ def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "
         + ("" if like == "%" else " and type like :like")
         + " order by place limit :limit",
         place=base + seq,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
         limit=limit,
         like=like,
     )
@@ -84,7 +84,7 @@ def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> l
             "select place, type, at, data from events where place > :place and place <= :end"
             " order by place limit :limit",
             place=found[-1][0] if found else base + seq,
-            end=base + _MOST,
+            end=base + _SEQ_MASK,
             limit=step,
         )
         found += rows
@@ -101,7 +101,7 @@ def _event(team_id: TeamId, row: Row) -> Event:
     place, type, at, data = row
     return Event(
         team_id=team_id,
-        seq=place & _MOST,
+        seq=place & _SEQ_MASK,
         type=type,
         at=from_micros(at),
         data=from_json(data),

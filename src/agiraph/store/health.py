@@ -12,7 +12,7 @@ from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import WAITS, Wait
 
-_MOST = 1000
+_MAX_ROWS = 1000
 """As many of each kind as anybody wants to hear of."""
 
 
@@ -44,7 +44,7 @@ def bytes_used(tx: Tx) -> int:
     return int(pages[0]) * int(size[0]) if pages and size else 0
 
 
-def others(tx: Tx) -> int:
+def count_other_connections(tx: Tx) -> int:
     """Connections to this PostgreSQL database that were there before ours."""
     if tx.dialect == "sqlite":
         return 0
@@ -59,7 +59,7 @@ def others(tx: Tx) -> int:
 
 def left_running(tx: Tx) -> list[WorkNode]:
     """What runs by its row."""
-    return NODES.select(tx, "status = 'running' order by id limit :most", most=_MOST)
+    return NODES.select(tx, "status = 'running' order by id limit :most", most=_MAX_ROWS)
 
 
 def is_orphaned(tx: Tx, node: WorkNode) -> bool:
@@ -75,7 +75,7 @@ def waiting_for_nothing(tx: Tx) -> list[WorkNode]:
         "status = 'waiting' and not exists (select 1 from waits w where w.node_id = nodes.id)"
         " order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
 def waiting_for_what_ended(tx: Tx) -> list[Wait]:
@@ -89,7 +89,7 @@ def waiting_for_what_ended(tx: Tx) -> list[Wait]:
         "   where 'stage:' || s.id = waiting_on and s.status = 'running')))"
         " order by created_at limit :most"
     )
-    return WAITS.select(tx, where, most=_MOST)
+    return WAITS.select(tx, where, most=_MAX_ROWS)
 
 
 def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
@@ -101,7 +101,7 @@ def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
         "   and m.id = substr(waiting_on, position_of + 1)) order by created_at limit :most"
     )
     position = "instr(waiting_on, ':')" if tx.dialect == "sqlite" else "position(':' in waiting_on)"
-    return WAITS.select(tx, where.replace("position_of", position), most=_MOST)
+    return WAITS.select(tx, where.replace("position_of", position), most=_MAX_ROWS)
 
 
 def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
@@ -109,16 +109,16 @@ def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
         "waiting_on like 'time:%' and not exists (select 1 from timers t"
         " where 'time:' || t.id = waiting_on) order by created_at limit :most"
     )
-    return WAITS.select(tx, where, most=_MOST)
+    return WAITS.select(tx, where, most=_MAX_ROWS)
 
 
-def unarmed(tx: Tx) -> list[Trigger]:
+def triggers_without_timer(tx: Tx) -> list[Trigger]:
     """Triggers that are due at a time nobody is going to ring at."""
     where = (
         "status = 'active' and due_at is not null and not exists (select 1 from timers t"
         " where t.id = 'trigger:' || triggers.id) order by due_at limit :most"
     )
-    return TRIGGERS.select(tx, where, most=_MOST)
+    return TRIGGERS.select(tx, where, most=_MAX_ROWS)
 
 
 def queued_for_nobody(tx: Tx) -> list[WorkNode]:
@@ -127,7 +127,7 @@ def queued_for_nobody(tx: Tx) -> list[WorkNode]:
         "status = 'assigned' and exists (select 1 from agents a where a.id = nodes.assignee_id"
         " and a.retired_at is not null) order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
 def startable(tx: Tx) -> list[WorkNode]:
@@ -138,19 +138,21 @@ def startable(tx: Tx) -> list[WorkNode]:
         " and n.status <> 'completed') and exists (select 1 from teams t"
         " where t.id = nodes.team_id and t.status = 'active') order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
-def forgotten(tx: Tx) -> list[str]:
+def queues_without_job(tx: Tx) -> list[str]:
     """Queues on PostgreSQL that hold work and have no entry; the embedded engine needs none."""
     if tx.dialect == "sqlite":
         return []
-    from agiraph.store.pgqueuer_queue import queues_without_job  # loaded only where it is used
+    from agiraph.store.pgqueuer_queue import (
+        queues_without_job as without_job,
+    )  # loaded only where it is used
 
-    return queues_without_job(tx)
+    return without_job(tx)
 
 
-def unheard(tx: Tx, *, since: datetime) -> int:
+def count_unseen_messages(tx: Tx, *, since: datetime) -> int:
     """Messages to agents that nobody has seen since then although their agent has nothing open."""
     row = tx.one(
         "select count(*) from messages m where m.seen_at is null and m.created_at < :since"
@@ -163,7 +165,7 @@ def unheard(tx: Tx, *, since: datetime) -> int:
     return 0 if row is None else int(row[0])
 
 
-def unsent(tx: Tx, *, since: datetime) -> int:
+def count_overdue_deliveries(tx: Tx, *, since: datetime) -> int:
     """Deliveries that should have gone out by then."""
     row = tx.one(
         "select count(*) from deliveries where status in ('queued', 'sending') and due_at < :since",
@@ -172,7 +174,7 @@ def unsent(tx: Tx, *, since: datetime) -> int:
     return 0 if row is None else int(row[0])
 
 
-class Shown(NamedTuple):
+class PromptSize(NamedTuple):
     """How much a thread showed its model when it last answered."""
 
     thread_id: ThreadId
@@ -180,13 +182,13 @@ class Shown(NamedTuple):
     tokens: int
 
 
-def open_threads(tx: Tx, *, limit: int = 200) -> list[Shown]:
+def open_threads(tx: Tx, *, limit: int = 200) -> list[PromptSize]:
     rows = tx.all(
         "select t.id, t.number from threads t where t.closed_at is null"
         " order by t.number desc limit :limit",
         limit=limit,
     )
-    found: list[Shown] = []
+    found: list[PromptSize] = []
     for thread_id, number in rows:
         row = tx.one(
             "select model, usage from turns where place > :first and place < :last"
@@ -196,7 +198,7 @@ def open_threads(tx: Tx, *, limit: int = 200) -> list[Shown]:
         )
         if row is not None and row[0] and row[1]:
             usage = Usage(**from_json(row[1]))
-            found.append(Shown(ThreadId(thread_id), row[0], usage.input_tokens))
+            found.append(PromptSize(ThreadId(thread_id), row[0], usage.input_tokens))
     return found
 
 

@@ -24,13 +24,13 @@ def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
     return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
 
 
-def unhear_answer(tx: Tx, question_id: str) -> None:
+def mark_answer_unseen(tx: Tx, question_id: str) -> None:
     """Let the answer to a question be mail that its recipient has not heard yet."""
     sql = "update messages set seen_at = null where in_reply_to = :id and kind = 'answer'"
     tx.run(sql, id=question_id)
 
 
-def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
+def last_seen_from(tx: Tx, recipient: str, sender: str) -> Message | None:
     """The newest message from this sender that its recipient has heard."""
     where = (
         "recipient = :recipient and sender = :sender and kind <> 'result' and kind <> 'failure'"
@@ -40,7 +40,7 @@ def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
     return found[0] if found else None
 
 
-def unheard_from(tx: Tx, sender: str) -> list[Message]:
+def unseen_from(tx: Tx, sender: str) -> list[Message]:
     """What this sender has said that nobody has heard yet."""
     where = "sender = :sender and seen_at is null and answered_at is null order by id"
     return MESSAGES.select(tx, where, sender=sender)
@@ -164,7 +164,7 @@ def from_human(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
-def was_told(tx: Tx, node_id: NodeId) -> bool:
+def is_ending_read(tx: Tx, node_id: NodeId) -> bool:
     """Whether somebody has read a message that says how this node ended."""
     sql = (
         "select 1 from messages where node_id = :id and kind in ('result', 'failure')"

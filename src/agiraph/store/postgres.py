@@ -50,7 +50,7 @@ def _dialect(sql: str, locking: str) -> bytes:
 
 class PostgresTx:
     dialect: Dialect = "postgres"
-    held: dict[str, dict[str, Any]] | None = None
+    cache: dict[str, dict[str, Any]] | None = None
 
     def __init__(self, connection: psycopg.Connection[Any], now: datetime) -> None:
         self.now = now

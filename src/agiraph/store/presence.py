@@ -27,9 +27,9 @@ log = logging.getLogger("agiraph.presence")
 
 BEAT_S = 1.0
 """Seconds between two renewals of this worker's row; each is followed by a look at the others."""
-GONE_LOOKS = 3
+GONE_CHECKS = 3
 """Looks in a row that find a worker without its lock and silent, until its jobs are freed."""
-HUNG_LOOKS = 20
+HUNG_CHECKS = 20
 """The same for a worker that is silent but still holds its lock: stopped, or stuck."""
 STUCK_S = 60.0
 """A worker whose event loop has not turned for so long stops beating: it does no work."""
@@ -77,7 +77,7 @@ where status = 'picked' and queue_manager_id::text = any({ids})
 """
 
 
-class Seen(NamedTuple):
+class PeerState(NamedTuple):
     """What one look found of another worker."""
 
     id: str
@@ -87,26 +87,28 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Silence:
+class SilenceCounter:
     """How many looks in a row found each worker silent.
 
     Looks are counted, not seconds: while the database stalls nobody can beat, and nobody looks.
     """
 
-    _last: dict[str, tuple[Seen, int]] = field(default_factory=dict[str, tuple[Seen, int]])
+    _last: dict[str, tuple[PeerState, int]] = field(
+        default_factory=dict[str, tuple[PeerState, int]]
+    )
 
-    def after(self, look: Iterable[Seen]) -> list[Seen]:
+    def after(self, look: Iterable[PeerState]) -> list[PeerState]:
         """Take in one more look; return the workers that have been silent for too long."""
         last, self._last = self._last, {}
-        over: list[Seen] = []
+        over: list[PeerState] = []
         for seen in look:
             before, count = last.get(seen.id, (seen, 0))
             if before.beat_at != seen.beat_at:
                 count = 0
             elif seen.is_gone and not before.is_gone:
-                count = min(count, GONE_LOOKS - 2)  # it may be about to connect again
+                count = min(count, GONE_CHECKS - 2)  # it may be about to connect again
             self._last[seen.id] = (seen, count + 1)
-            if count + 1 >= (GONE_LOOKS if seen.is_gone else HUNG_LOOKS):
+            if count + 1 >= (GONE_CHECKS if seen.is_gone else HUNG_CHECKS):
                 over.append(seen)
         return over
 
@@ -179,18 +181,18 @@ class Presence:
                 self._stopping.wait(RECONNECT_S)
 
     def _live(self, connection: psycopg.Connection[Any]) -> None:
-        silence, me = Silence(), {"id": str(self.id)}
+        silence, me = SilenceCounter(), {"id": str(self.id)}
         while not self._stopping.wait(BEAT_S):
             if time.monotonic() - self.loop_turned_at < STUCK_S:
                 beat = me | {"failing": json.dumps(self._failing())}
                 if connection.execute(_BEAT.encode(), beat).rowcount == 0:
                     self._register(connection)
-            look = [Seen(*row) for row in connection.execute(_OTHERS.encode(), me)]
+            look = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
             if over := silence.after(look):
                 self._free(connection, over)
         connection.execute("delete from workers where id = %(id)s", me)
 
-    def _free(self, connection: psycopg.Connection[Any], over: list[Seen]) -> None:
+    def _free(self, connection: psycopg.Connection[Any], over: list[PeerState]) -> None:
         """Put the jobs of these workers back into the queue."""
         with connection.transaction():
             freed = connection.execute(

@@ -126,15 +126,15 @@ class Table(Generic[T]):
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
-        held = None if tx.held is None else tx.held.setdefault(self.name, {})
-        if held is not None and key in held:
-            return held[key]
+        cache = None if tx.cache is None else tx.cache.setdefault(self.name, {})
+        if cache is not None and key in cache:
+            return cache[key]
         row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)
         if row is None:
             return None
         found = self.load(row)
-        if held is not None:
-            held[key] = found
+        if cache is not None:
+            cache[key] = found
         return found
 
     def get(self, tx: Tx, key: str, *, lock: bool = False) -> T:

@@ -74,7 +74,7 @@ class ServerClock(SystemClock):
         self._last = _Measured(server, middle, wall)
 
 
-def told(skew: timedelta) -> str:
+def skew_warning(skew: timedelta) -> str:
     """A sentence about the skew; empty if it is too small to matter."""
     if abs(skew) < NOTABLE:
         return ""

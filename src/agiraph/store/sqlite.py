@@ -25,7 +25,7 @@ from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, sqlite_connection
 from agiraph.store.database import P, R, Verb, name_of_verb
-from agiraph.store.sqlite_errors import explained, is_surroundings, name_of
+from agiraph.store.sqlite_errors import explain, is_environment_error, name_of
 from agiraph.store.sqlite_files import Loss, SqliteFiles
 from agiraph.store.tx import Aftermath, Dialect, Row
 
@@ -58,7 +58,7 @@ class SqliteTx:
         self, connection: sqlite3.Connection, now: datetime, ends: dict[TeamId, int] | None = None
     ) -> None:
         self.now = now
-        self.held: dict[str, dict[str, Any]] | None = {}
+        self.cache: dict[str, dict[str, Any]] | None = {}
         self._ends = {} if ends is None else ends
         self.aftermath = Aftermath()
         self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
@@ -66,8 +66,8 @@ class SqliteTx:
 
     def run(self, sql: str, /, **values: Any) -> int:
         marked, names, table = _dialect(sql)
-        if self.held:
-            self.held.pop(table, None)
+        if self.cache:
+            self.cache.pop(table, None)
         return self._execute(marked, [values[name] for name in names]).rowcount
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
@@ -167,9 +167,9 @@ class SqliteStore:
             try:
                 return query(tx, *args, **kwargs)
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if not is_surroundings(error):
+                if not is_environment_error(error):
                     raise
-                raise explained(error, self.path) from error
+                raise explain(error, self.path) from error
             finally:
                 connection.execute("rollback")
 
@@ -181,7 +181,7 @@ class SqliteStore:
         try:
             connection = sqlite_connection.connect(self.path, create=False)
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise explain(error, self.path) from error
         self._open_readers.append(connection)
         connection.execute("pragma query_only = on")
         return connection
@@ -332,7 +332,7 @@ class SqliteStore:
             self._group.append(self._waiting.popleft())
         for job in self._group:
             is_ours = isinstance(error, (sqlite3.Error, UnicodeDecodeError))
-            job.error = explained(error, self.path) if is_ours else error
+            job.error = explain(error, self.path) if is_ours else error
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
@@ -344,7 +344,7 @@ class SqliteStore:
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
-            if is_surroundings(error):
+            if is_environment_error(error):
                 raise
             job.error = error
         fault(f"db:in:{job.name}")

@@ -12,7 +12,7 @@ from agiraph.domain.errors import (
 )
 
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-_SURROUNDINGS = (
+_ENVIRONMENT = (
     *_DAMAGE, "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN",
     "SQLITE_READONLY", "SQLITE_PROTOCOL", "SQLITE_NOMEM",
 )  # fmt: skip
@@ -28,12 +28,12 @@ def name_of(error: BaseException) -> str:
     return getattr(error, "sqlite_errorname", "") or ""
 
 
-def is_surroundings(error: BaseException) -> bool:
+def is_environment_error(error: BaseException) -> bool:
     """Whether the disk, a lock or the file is at fault, and not the statement."""
-    return name_of(error).startswith(_SURROUNDINGS)
+    return name_of(error).startswith(_ENVIRONMENT)
 
 
-def explained(error: BaseException, path: Path) -> AgiraphError:
+def explain(error: BaseException, path: Path) -> AgiraphError:
     """SQLite's error as one that says who must do what."""
     name = name_of(error)
     if name == "SQLITE_FULL":

@@ -14,14 +14,14 @@ from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
-_BITS = 32
-_MOST = (1 << _BITS) - 1
+_SEQ_BITS = 32
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
 _APPEND = (
     "insert into turns"
     " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
     " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
-_PAGE = (
+_APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
     " from threads t where id = :id {for_update}"
@@ -40,7 +40,7 @@ _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
 
-class Page(NamedTuple):
+class AppendPoint(NamedTuple):
     """Where a thread ends, for whoever may write on."""
 
     thread_id: ThreadId
@@ -50,32 +50,32 @@ class Page(NamedTuple):
     """The number of its last turn; 0 if there is none."""
 
 
-def check_lease(tx: Tx, lease: Lease) -> Page:
+def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
     """Make sure this lease still rules its thread, and keep others from it until we are done."""
-    page = _page(tx, lease.thread_id)
-    if page is None or page.epoch != lease.epoch:
+    found = _find_append_point(tx, lease.thread_id)
+    if found is None or found.epoch != lease.epoch:
         raise Fenced(f"{lease.thread_id} was claimed by somebody else.")
-    return page
+    return found
 
 
-def page(tx: Tx, thread_id: ThreadId) -> Page:
+def append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint:
     """Where a thread ends, whoever holds it; its row is locked."""
-    found = _page(tx, thread_id)
+    found = _find_append_point(tx, thread_id)
     assert found is not None
     return found
 
 
-def _page(tx: Tx, thread_id: ThreadId) -> Page | None:
-    row = tx.one(_PAGE, id=thread_id)
+def _find_append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint | None:
+    row = tx.one(_APPEND_POINT, id=thread_id)
     if row is None:
         return None
     number, epoch, end = row
-    return Page(thread_id, epoch, number << _BITS, (end or 0) & _MOST)
+    return AppendPoint(thread_id, epoch, number << _SEQ_BITS, (end or 0) & _SEQ_MASK)
 
 
 def append(
     tx: Tx,
-    page: Page,
+    at: AppendPoint,
     *,
     node_id: NodeId | None,
     role: Role,
@@ -86,14 +86,14 @@ def append(
     extra: dict[str, Any] | None = None,
     model: str | None = None,
     usage: Usage | None = None,
-) -> tuple[Page, Turn]:
+) -> tuple[AppendPoint, Turn]:
     """Write the next turn; the page as it is then, and the turn."""
     if extra and (tainted_by := extra.get(sources.MARK)):
-        taint(tx, page.thread_id, tainted_by)
-    text, seq = to_text(text), page.head + 1
+        taint(tx, at.thread_id, tainted_by)
+    text, seq = to_text(text), at.head + 1
     tx.run(
         _APPEND,
-        place=page.base + seq,
+        place=at.base + seq,
         node_id=node_id,
         role=role,
         text=text,
@@ -106,7 +106,7 @@ def append(
         usage=None if usage is None else to_json(usage),
     )
     turn = Turn(
-        thread_id=page.thread_id,
+        thread_id=at.thread_id,
         seq=seq,
         node_id=node_id,
         role=role,
@@ -119,7 +119,7 @@ def append(
         model=model,
         usage=usage or Usage(),
     )
-    return Page(page.thread_id, page.epoch, page.base, seq), turn
+    return AppendPoint(at.thread_id, at.epoch, at.base, seq), turn
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
@@ -155,12 +155,12 @@ def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
     """The turns after that one, oldest first."""
     row = tx.one("select number from threads where id = :id", id=thread_id)
-    base = 0 if row is None else row[0] << _BITS
+    base = 0 if row is None else row[0] << _SEQ_BITS
     rows = tx.all(
         f"select {_COLUMNS} from turns"
         " where place > :place and place <= :end order by place limit :limit",
         place=base + after,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
         limit=limit,
     )
     return [read_turn(thread_id, row) for row in rows]
@@ -172,7 +172,7 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
     try:
         return Turn(
             thread_id=thread_id,
-            seq=place & _MOST,
+            seq=place & _SEQ_MASK,
             node_id=node_id,
             role=role,
             text=text,
@@ -196,43 +196,43 @@ def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
     return None if row is None else read_turn(thread_id, row)
 
 
-class Spoken(NamedTuple):
+class LastTurn(NamedTuple):
     seq: int
     at: datetime
 
 
-def last_spoken(tx: Tx, thread_id: ThreadId) -> Spoken | None:
+def last_turn_of_agent(tx: Tx, thread_id: ThreadId) -> LastTurn | None:
     """Where and when anything but the journal's own notes was last written."""
-    base = page(tx, thread_id).base
+    base = append_point(tx, thread_id).base
     row = tx.one(
         "select place, at from turns where place > :base and place <= :end and role <> 'intent'"
         " order by place desc limit 1",
         base=base,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
     )
-    return None if row is None else Spoken(row[0] & _MOST, from_micros(row[1]))
+    return None if row is None else LastTurn(row[0] & _SEQ_MASK, from_micros(row[1]))
 
 
 def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
     """Calls of the last reply that have no answer yet."""
-    base = page(tx, thread_id).base
+    base = append_point(tx, thread_id).base
     row = tx.one(
         "select max(place) from turns where place > :base and place <= :end and role = 'assistant'",
         base=base,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
     )
     if row is None or row[0] is None:
         return []
-    reply, *since = turns(tx, thread_id, after=(row[0] & _MOST) - 1)
+    reply, *since = turns(tx, thread_id, after=(row[0] & _SEQ_MASK) - 1)
     answered = {turn.ref for turn in since if turn.role == "tool"}
     return [call for call in reply.calls if call.id not in answered]
 
 
 def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
     """Whether a turn of this thread is about this: a message it has heard, a call it answered."""
-    base = page(tx, thread_id).base
+    base = append_point(tx, thread_id).base
     sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
-    return tx.one(sql, base=base, end=base + _MOST, ref=ref) is not None
+    return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
@@ -244,7 +244,7 @@ def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
 
 def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
     """The name of the next thread under this one, whose row stays locked meanwhile."""
-    page(tx, parent_id)
+    append_point(tx, parent_id)
     row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
     return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")
 

@@ -158,7 +158,7 @@ def cost(tx: Tx, trigger_id: TriggerId) -> Total:
 # ---- events --------------------------------------------------------------------------------
 
 
-class Ear(NamedTuple):
+class EventSubscription(NamedTuple):
     """A trigger that waits for events of a team."""
 
     team_id: TeamId
@@ -168,7 +168,7 @@ class Ear(NamedTuple):
     """Whether there are events it has not looked at."""
 
 
-def ears(tx: Tx) -> list[Ear]:
+def event_subscriptions(tx: Tx) -> list[EventSubscription]:
     """Everything that waits for events, of teams that are at work."""
     rows = tx.all(
         "select r.team_id, r.id, r.config, r.cursor + t.number * 1099511627776 < coalesce("
@@ -177,10 +177,13 @@ def ears(tx: Tx) -> list[Ear]:
         " from triggers r join teams t on t.id = r.team_id"
         " where r.status = 'active' and r.type = 'on_event' and t.status = 'active' order by r.id"
     )
-    return [Ear(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3])) for row in rows]
+    return [
+        EventSubscription(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3]))
+        for row in rows
+    ]
 
 
-def heard(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
+def matching_events(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
     """Events after its cursor whose type may match."""
     like = pattern.replace("*", "%").replace("?", "_")
     return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)

@@ -27,7 +27,7 @@ class Tx(Protocol):
     now: datetime
     dialect: Dialect
     """For the few things the two databases do not have in common, such as searching text."""
-    held: dict[str, dict[str, Any]] | None
+    cache: dict[str, dict[str, Any]] | None
     """What was read by its key, by table, and not changed since; None where others may change
     it meanwhile."""
 

@@ -42,7 +42,7 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     current = THREADS.get(tx, thread_id, lock=True).node_id
     if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
         raise Refused(f"{current} already goes on in that thread; wait for it.")
-    page = threads.page(tx, thread_id)
+    page = threads.append_point(tx, thread_id)
     cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "extra": {"failed": True}}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)

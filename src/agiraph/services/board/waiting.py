@@ -156,14 +156,14 @@ def _answer(
 ) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
-    page = threads.page(tx, wait.thread_id)
+    page = threads.append_point(tx, wait.thread_id)
     if text is None:
         return
     calls = threads.open_calls(tx, wait.thread_id)
     if not wait.call_id and (calls or page.head == 0):
         # Nothing may stand between a call and its answer, nor before what the agent is to do: it
         # is heard at the yield point instead.
-        return messages.unhear_answer(tx, wait.waiting_on.removeprefix("answer:"))
+        return messages.mark_answer_unseen(tx, wait.waiting_on.removeprefix("answer:"))
     for call in calls:
         if call.id == wait.call_id:
             _tell(tx, wait, call, text, failed=failed)
