@@ -55,7 +55,7 @@ class Column:
     is_nullable: bool
 
     def complaint(self, value: Any) -> str:
-        """What is wrong with a value for this column; empty: nothing."""
+        """Return what is wrong with a value for this column; empty if nothing is."""
         if value is None:
             return "" if self.is_nullable else "it is empty and must not be"
         if isinstance(value, bool) or not isinstance(value, self.types):
@@ -70,7 +70,7 @@ class Column:
 
 
 def columns_of(tx: Tx, table: str) -> dict[str, Column]:
-    """The columns of a table as the database has it, in their order."""
+    """Return the columns of a table in the database's order."""
     if tx.dialect == "sqlite":
         found = [
             (row[1], row[2], not row[3] and not row[5])
@@ -90,7 +90,7 @@ def columns_of(tx: Tx, table: str) -> dict[str, Column]:
 
 
 class DumpReader:
-    """Rows on their way into an empty database, and how far they have come."""
+    """Reads, checks and inserts the rows of a dump; knows its line for error messages."""
 
     def __init__(self, tx: Tx, tables: Iterable[str]) -> None:
         self._tx = tx
@@ -103,7 +103,7 @@ class DumpReader:
         self.count = 0
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-        """Every row, checked; `Refused` at the first that is not as it should be."""
+        """Yield each row once it is checked; raise `Refused` at the first bad one."""
         for line in lines:
             self.line += 1
             if len(line) > LONGEST_LINE:
@@ -139,7 +139,7 @@ class DumpReader:
         )
 
     def _begin(self, header: dict[str, Any]) -> None:
-        """Start a table; they come in the order in which rows find those they refer to."""
+        """Start a table. The tables must come in the order in which `dump.write` writes them."""
         table, names = header.get("table"), header.get("columns")
         if set(header) != {"table", "columns"} or not isinstance(table, str):
             raise self.refusal("a table must begin with its name and its columns")
@@ -176,7 +176,7 @@ class DumpReader:
 
 @cache
 def _choices(table: str) -> dict[str, frozenset[Any]]:
-    """The columns that hold one of a few words, and which."""
+    """Return the columns with a fixed set of values, and those values."""
     if table == "turns":
         return {"role": frozenset(get_args(Role))}
     if table == "events":

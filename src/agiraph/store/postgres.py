@@ -1,4 +1,4 @@
-"""PostgreSQL: verbs run side by side in a small pool of threads, a connection each."""
+"""PostgreSQL store: verbs run concurrently in a small pool of threads, one connection each."""
 
 import asyncio
 import re
@@ -35,7 +35,8 @@ EVENTS_CHANNEL = "agiraph_events"
 REPLY_TEXT_CHANNEL = "agiraph_words"
 """The NOTIFY channel for pieces of replies that a model is still writing; nothing is stored."""
 IDLE_SECONDS = 10
-"""A process that hangs inside a transaction gives up its locks after this."""
+"""The server aborts a transaction that is idle for this long, so that a hung process frees its
+locks."""
 
 CONNECT_SECONDS = 10
 
@@ -65,8 +66,8 @@ class PostgresTx:
     def one(self, sql: str, /, **values: Any) -> Row | None:
         row = self._execute(sql, values).fetchone()
         if row is not None and "{for_update}" in sql and sql.count("select ") > 1:
-            # Whoever waited for a lock gets the locked row as it is now, but what was looked up
-            # beside it as it was before: lock first, look second.
+            # In READ COMMITTED, a statement that waited for a row lock sees that row as it is now,
+            # but its subqueries still see the state before the wait. Run again, lock held.
             row = self._execute(sql, values).fetchone()
         return row
 
@@ -93,9 +94,11 @@ class PostgresTx:
         self.aftermath.alarm = True
 
     def finish(self) -> None:
-        """Queue the wakes, then number the events: the last things a transaction does.
+        """Add the jobs, then number the events. Must be the last step of a transaction.
 
-        Numbers come from behind the team's row lock, so that they are dense and in commit order.
+        Numbers are taken under the team's row lock, so they are dense and in commit order. Teams
+        are locked in the order of their ids, so two transactions over the same teams cannot
+        deadlock.
         """
         if wakes := self.aftermath.wakes:
             enqueue(self._connection, wakes)
@@ -113,7 +116,7 @@ class PostgresTx:
 class PostgresStore:
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url
-        # A clock that a test turns by hand is the time itself; this machine's may be wrong.
+        # Machines' clocks differ, so the server's is used; a test's manual clock is taken as is.
         self.clock = ServerClock(clock) if isinstance(clock, SystemClock) else clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
@@ -124,7 +127,7 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, clock: Clock) -> "PostgresStore":
-        """A store on a database that has today's shape; `agiraph db upgrade` gives it that."""
+        """Open a database with the current schema; `agiraph db upgrade` migrates an older one."""
         store = cls(url, clock)
         try:
             current = await store.read(version)
@@ -155,7 +158,10 @@ class PostgresStore:
         return connection
 
     def _learn_the_time(self, clock: ServerClock, connection: psycopg.Connection[Any]) -> None:
-        """Measure the server's time; one thread does it, the others go by the last measurement."""
+        """Measure the server's time in one thread; others use the last measurement meanwhile.
+
+        The first measurement blocks all threads: before it there is no time to go by.
+        """
         if not self._measuring.acquire(blocking=clock.measurements == 0):
             return
         try:
@@ -206,7 +212,7 @@ class PostgresStore:
         return result, tx.aftermath
 
     def _retrying(self, run: Callable[[], R]) -> R:
-        """Run again what had no effect; say of the rest who must do what."""
+        """Retry a transaction that had no effect; raise the project's error otherwise."""
         for attempt in range(1, TRIES + 1):
             self._local.at_work = False
             try:
@@ -215,7 +221,8 @@ class PostgresStore:
                 reason = explain(error)
                 if reason is None:
                     raise
-                # Once at work the row, not the error, says whether it happened: callers look.
+                # If the connection is lost during a commit, only the rows tell whether it
+                # happened. A retry could do it twice: the caller reads the rows instead.
                 is_lost = type(reason) is StoreUnavailable and self._local.at_work
                 if is_lost or isinstance(reason, Refused) or attempt == TRIES:
                     raise reason from error
@@ -230,7 +237,7 @@ def _time(connection: psycopg.Connection[Any]) -> datetime:
 
 
 def version(tx: Any) -> int:
-    """The schema the database has; 0 for an empty one."""
+    """Return the schema version of the database; 0 if it is empty."""
     if tx.one("select to_regclass('schema_version')")[0] is None:
         return 0
     return cast(int, tx.one("select max(version) from schema_version")[0])
@@ -245,8 +252,9 @@ def _refuse_newer(current: int) -> None:
 
 
 def upgrade(url: str) -> list[str]:
-    """Bring the database to today's shape; the names of the migrations that were applied."""
+    """Apply the missing migrations in one transaction; return their names."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        # One process at a time migrates; the others wait here and then find nothing to do.
         connection.execute("select pg_advisory_xact_lock(4711)")
         connection.execute("create table if not exists schema_version (version integer not null)")
         row = connection.execute("select max(version) from schema_version").fetchone()

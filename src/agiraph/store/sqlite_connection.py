@@ -1,4 +1,4 @@
-"""Connections to a database file: plain ones, and the first, which checks and upgrades the file."""
+"""SQLite connections: opens a database file; the first connection checks and upgrades it."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from agiraph.store.sqlite_errors import damaged, explain, is_environment_error
 
 BUSY_SECONDS = 5.0
 PAGE_BYTES = 1024
-"""A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
+"""A commit writes whole pages and a turn is small: 18 KiB per turn, against 34 with 4096 bytes."""
 CHECKED_BYTES = 256 * 2**20
 """Databases up to this size are checked whole when opened."""
 

@@ -1,4 +1,4 @@
-"""Teams and agents, as rows."""
+"""Teams: the rows of teams and agents."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ AGENTS = Table("agents", Agent)
 
 
 def members(tx: Tx, team_id: TeamId) -> list[Agent]:
-    """The agents of a team, coordinator first, then as they were hired."""
+    """Return the agents of a team, coordinator first, then in order of hiring."""
     order = "case role when 'coordinator' then 0 else 1 end, id"
     where = f"team_id = :team_id and retired_at is null order by {order}"
     return AGENTS.select(tx, where, team_id=team_id)
@@ -38,7 +38,7 @@ def ever_member(tx: Tx, team_id: TeamId, name_or_id: str) -> Agent | None:
 
 
 def count(tx: Tx, team_id: TeamId) -> int:
-    """How many are on a team now."""
+    """Return how many agents are on a team now."""
     row = tx.one(
         "select count(*) from agents where team_id = :team_id and retired_at is null",
         team_id=team_id,
@@ -56,13 +56,13 @@ def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
 
 
 def names(tx: Tx, team_id: TeamId) -> set[str]:
-    """Every name that was ever given on this team, in lower case."""
+    """Return all names ever given on this team, in lower case; none is used twice."""
     rows = tx.all("select name from agents where team_id = :team_id", team_id=team_id)
     return {row[0].lower() for row in rows}
 
 
 def by_name(tx: Tx, team_id: TeamId, name: str) -> Agent:
-    """The member of that name (any case), that id, or that role."""
+    """Return the member with this name (in any case), id or role; raise `NotFound`."""
     everyone = members(tx, team_id)
     wanted = name.strip().lower()
     for key in ("name", "id", "role"):
@@ -74,7 +74,7 @@ def by_name(tx: Tx, team_id: TeamId, name: str) -> Agent:
 
 
 def find(tx: Tx, name_or_id: str) -> Team:
-    """The team of that id, or the newest of that name."""
+    """Return the team with this id, or the newest with this name; raise `NotFound`."""
     where = "id = :name or name = :name order by created_at desc limit 1"
     found = TEAMS.select(tx, where, name=name_or_id)
     if not found:
@@ -88,10 +88,11 @@ def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
 
 
 def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
-    """Teams in the order they were founded, after the one of that id."""
+    """Return a page of teams after an id, oldest first."""
     return TEAMS.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
 
 
 def lock(tx: Tx, agent_id: AgentId) -> Agent:
-    """Reservation the agent's row: who hands it work, mail or an end waits for the other."""
+    """Lock and return the agent's row. Transactions that give one agent work, mail or a result take
+    this lock and so run one after another. It comes before the lock on a trigger's row."""
     return AGENTS.get(tx, agent_id, lock=True)

@@ -1,4 +1,4 @@
-"""Threads and turns, as rows: an append-only journal with one writer at a time."""
+"""Threads: the append-only journal of turns, with one writer per thread, fenced by an epoch."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -41,25 +41,29 @@ _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
 
 class AppendPoint(NamedTuple):
-    """Where a thread ends, for whoever may write on."""
+    """The end of a thread, where the next turn is appended. Its row is locked."""
 
     thread_id: ThreadId
     epoch: int
     base: int
     head: int
-    """The number of its last turn; 0 if there is none."""
+    """The number of the last turn; 0 if there is none."""
 
 
 def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
-    """Make sure this lease still rules its thread, and keep others from it until we are done."""
+    """Lock the thread's row and return its end; raise `Fenced` if the lease is stale.
+
+    The row lock and the epoch fence off a former owner: a claim raises the epoch under this lock,
+    so no append of an old lease can slip in after it.
+    """
     found = _find_append_point(tx, lease.thread_id)
     if found is None or found.epoch != lease.epoch:
-        raise Fenced(f"{lease.thread_id} was claimed by somebody else.")
+        raise Fenced(f"{lease.thread_id} was claimed by another runner.")
     return found
 
 
 def append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint:
-    """Where a thread ends, whoever holds it; its row is locked."""
+    """Lock the thread's row and return its end, without checking a lease."""
     found = _find_append_point(tx, thread_id)
     assert found is not None
     return found
@@ -87,7 +91,7 @@ def append(
     model: str | None = None,
     usage: Usage | None = None,
 ) -> tuple[AppendPoint, Turn]:
-    """Write the next turn; the page as it is then, and the turn."""
+    """Append a turn; return the new end of the thread, and the turn."""
     if extra and (tainted_by := extra.get(sources.MARK)):
         taint(tx, at.thread_id, tainted_by)
     text, seq = to_text(text), at.head + 1
@@ -153,7 +157,7 @@ def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
 
 
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
-    """The turns after that one, oldest first."""
+    """Return the turns after number `after`, oldest first."""
     row = tx.one("select number from threads where id = :id", id=thread_id)
     base = 0 if row is None else row[0] << _SEQ_BITS
     rows = tx.all(
@@ -167,7 +171,7 @@ def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000
 
 
 def read_turn(thread_id: ThreadId, row: Row) -> Turn:
-    """A turn from the values of its columns; `StoreDamaged` if they make none."""
+    """Return a turn from its row; raise `StoreDamaged` if a value cannot be read."""
     place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
     try:
         return Turn(
@@ -191,7 +195,7 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
 
 
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
-    """The newest turn, as far as is committed; nobody is kept from writing the next."""
+    """Return the newest committed turn, without locking the thread."""
     row = tx.one(_LAST, id=thread_id)
     return None if row is None else read_turn(thread_id, row)
 
@@ -202,7 +206,7 @@ class LastTurn(NamedTuple):
 
 
 def last_turn_of_agent(tx: Tx, thread_id: ThreadId) -> LastTurn | None:
-    """Where and when anything but the journal's own notes was last written."""
+    """Return number and time of the last turn that is not an intent. Locks the thread's row."""
     base = append_point(tx, thread_id).base
     row = tx.one(
         "select place, at from turns where place > :base and place <= :end and role <> 'intent'"
@@ -214,7 +218,7 @@ def last_turn_of_agent(tx: Tx, thread_id: ThreadId) -> LastTurn | None:
 
 
 def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
-    """Calls of the last reply that have no answer yet."""
+    """Return the tool calls of the last reply that have no result. Locks the thread's row."""
     base = append_point(tx, thread_id).base
     row = tx.one(
         "select max(place) from turns where place > :base and place <= :end and role = 'assistant'",
@@ -229,21 +233,21 @@ def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
 
 
 def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
-    """Whether a turn of this thread is about this: a message it has heard, a call it answered."""
+    """Return whether a turn refers to this message or call. Locks the thread's row."""
     base = append_point(tx, thread_id).base
     sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
     return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
-    """The thread a node is worked on in."""
+    """Return the thread of a node."""
     where = "id = (select thread_id from nodes where id = :id)"
     found = THREADS.select(tx, where, id=node_id)
     return found[0] if found else None
 
 
 def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
-    """The name of the next thread under this one, whose row stays locked meanwhile."""
+    """Return an id for the next child thread. The parent's row lock keeps it unique."""
     append_point(tx, parent_id)
     row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
     return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")
@@ -254,7 +258,7 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
 
 
 def to_harvest(tx: Tx, agent_id: AgentId) -> list[Thread]:
-    """Work this agent has ended and said something in, that nobody looks back on or did."""
+    """Return closed work threads with a reply that no reflection has read or is reading."""
     where = (
         "agent_id = :id and kind = 'work' and closed_at is not null and harvested_at is null"
         " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
@@ -267,5 +271,5 @@ def to_harvest(tx: Tx, agent_id: AgentId) -> list[Thread]:
 
 
 def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
-    """The threads that are looked back on in this node, oldest first."""
+    """Return the threads that this reflection node reads, oldest first."""
     return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)
