@@ -48,8 +48,8 @@ _STEADY_S = 5.0
 _RECONCILE_LOCK = 4712
 """Key of the advisory lock that lets one process at a time look for missing jobs."""
 
-# A running node whose job is gone will be delivered to nobody. If its runner is only slow, the epoch
-# of the next claim fences it off.
+# A running node whose job is gone will be delivered to nobody. If its runner is only slow, the
+# epoch of the next claim fences it off.
 _CLEAR_DEAD_OWNERS = """
 update nodes set owner = null where status = 'running' and owner is not null
 and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
