@@ -1,4 +1,4 @@
-"""Scopes: one table of who may read and write what, and the paths by which models name it."""
+"""Scopes: which role may read and write which area of a team's folder."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +14,8 @@ Want = Literal["r", "w"]
 
 
 class Area(StrEnum):
+    """A part of a team's folder to which one access rule applies."""
+
     OWN_SPEC = "own_spec"  # _spec.md and _refs.json of the agent's own node
     OWN_SCRATCH = "own_scratch"
     OWN_PUBLISHED = "own_published"
@@ -56,7 +58,7 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.UNKNOWN: "",
     },
 }
-"""A role that is not named here has the access of a worker."""
+"""Access by role; any other role has the access of a worker."""
 
 _WORDS: dict[Area, str] = {
     P.OWN_SCRATCH: "scratch/…",
@@ -73,7 +75,7 @@ _WORDS: dict[Area, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedPath:
-    """Where a path leads: a area, the folder it is opened beneath, and the rest of the way."""
+    """A path that a model gave, resolved: its area, the folder to open, and the rest below it."""
 
     area: Area
     folder: str = ""
@@ -82,7 +84,7 @@ class ScopedPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What one agent at work on one node may touch."""
+    """The files that one agent may access while it works on one node."""
 
     role: str
     agent: str
@@ -90,7 +92,7 @@ class Scope:
     team: TeamFolder
 
     def resolve(self, path: str, want: Want) -> tuple[Folder, str]:
-        """A folder of the caller's, to be closed, and what is left of the path beneath it."""
+        """Return the open folder, which the caller closes, and the rest of the path below it."""
         found = self.locate(path)
         if want not in self._access[found.area]:
             raise OutOfScope(self._refusal(path, want))
@@ -98,7 +100,7 @@ class Scope:
         return folder, "/".join(found.rest)
 
     def locate(self, path: str) -> ScopedPath:
-        """Names are compared byte for byte: what merely looks like a area is a scratch file."""
+        """Return the area of a path. Names are compared exactly; others are scratch files."""
         match names := split(path):
             case ("nodes", node, *rest) if node == self.node:
                 return self._locate_own(tuple(rest))

@@ -66,7 +66,8 @@ def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
 def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
     """Return whether `start` needs or waits for `goal`, directly or through other nodes.
 
-    The caller holds the team's row lock, so that two transactions cannot each add half of a cycle.
+    A caller that adds a wait holds the team's row lock: otherwise two transactions could each add
+    half of a cycle.
     """
     seen, ahead = {start}, [start]
     while ahead:

@@ -1,8 +1,8 @@
-"""SqliteFiles: the database file, its journal and its shared memory, watched while they are open.
+"""SQLite files: watches the database file, its WAL and its shared memory while they are open.
 
-A process keeps writing to a file after somebody removed it, and SQLite does not notice. So the
-files are compared, by device and inode, with what is at their paths; and what only this process can
-still read is copied to where a person finds it.
+A process can go on writing to a file that was removed, and SQLite does not notice. So the open
+files are compared, by device and inode, with the files at their paths. Rows that only this process
+can still read are copied to a new file.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ class SqliteFiles:
         except (BlockingIOError, PermissionError) as error:
             os.close(fd)
             raise HomeInUse(
-                f"Another agiraph, with another home, already uses {str(self.path)!r}. "
+                f"Another agiraph, with another home, already works on {str(self.path)!r}. "
                 "Stop it first, or set AGIRAPH_DATABASE_URL to another file."
             ) from error
         except OSError as error:  # no such locks on this file system: the home's lock remains
