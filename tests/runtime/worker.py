@@ -184,7 +184,8 @@ class Worker:
         """Its next line that begins like one of these."""
         assert self.process.stdout is not None
         async with asyncio.timeout(SECONDS):
-            while line := (await self.process.stdout.readline()).decode().strip():
+            while raw := await self.process.stdout.readline():  # a traceback has empty lines
+                line = raw.decode().strip()
                 self.said.append(line)
                 if line.startswith(beginnings):
                     return line

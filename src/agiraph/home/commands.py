@@ -26,6 +26,7 @@ import orjson
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
 from agiraph.home import processes, sandbox, supervisor
+from agiraph.home.command_output import excerpt
 from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, View
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
@@ -33,10 +34,6 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 
 COMMAND_MAX = 128 * 1024 - 1
 """The longest single argument that Linux passes to a process, in bytes."""
-
-SHOWN = 16 * 1024
-"""The most bytes of an output that a model sees, from its head and its tail."""
-SHOWN_END = 8000
 
 LIVE_MAX = 1024 * 1024
 """Bytes by which a listener may fall behind before it misses output."""
@@ -134,7 +131,7 @@ def resolve(spool: Path) -> CommandResult | None:
     return CommandResult(
         exit_code=128 + killed_by if killed_by else result["exit_code"],
         ended=result["ended"],
-        output=_shown(spool / "output", output_bytes),
+        output=excerpt(spool / "output", output_bytes),
         output_bytes=output_bytes,
         output_path=spool / "output",
         seconds=result["seconds"],
@@ -189,20 +186,17 @@ class _Process:
             signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
             dead.set()
 
-        cancelled: asyncio.CancelledError | None = None
+        def hurry() -> None:
+            nonlocal timer
+            self.cancel()
+            timer.cancel()
+            timer = loop.call_later(PATIENCE, give_up)
+
         timer = loop.call_later(patience, give_up)
         loop.add_reader(self.descriptor, dead.set)
         loop.add_reader(self.ticks, listener.hear, self.ticks)
         try:
-            while not dead.is_set():
-                try:
-                    await dead.wait()
-                except asyncio.CancelledError as error:
-                    if cancelled is None:
-                        cancelled = error
-                        self.cancel()
-                        timer.cancel()
-                        timer = loop.call_later(PATIENCE, give_up)
+            cancelled = await _outlast(dead, hurry)
         finally:
             timer.cancel()
             loop.remove_reader(self.descriptor)
@@ -243,6 +237,21 @@ class _Listener:
             while self.seen < size and (piece := file.read(CHUNK)):
                 self.seen += len(piece)
                 self.tell(piece)
+
+
+async def _outlast(
+    event: asyncio.Event, on_cancel: Callable[[], None]
+) -> asyncio.CancelledError | None:
+    """Wait for the event even if cancelled; return the first cancellation, if any."""
+    cancelled: asyncio.CancelledError | None = None
+    while not event.is_set():
+        try:
+            await event.wait()
+        except asyncio.CancelledError as error:
+            if cancelled is None:
+                cancelled = error
+                on_cancel()
+    return cancelled
 
 
 def _script() -> str:
@@ -363,34 +372,8 @@ def _interrupted(spool: Path, *, why: str = "") -> CommandResult:
     return CommandResult(
         exit_code=None,
         ended="interrupted",
-        output=_shown(path, known.st_size) if known else why,
+        output=excerpt(path, known.st_size) if known else why,
         output_bytes=known.st_size if known else 0,
         output_path=path,
         seconds=max(0.0, known.st_mtime - started["at"]) if known and started else 0.0,
     )
-
-
-def _shown(path: Path, total: int) -> str:
-    """Return the output for a model: all of it, or head and tail with a note between."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == total <= SHOWN:
-            text = file.read().decode(errors="replace")
-            if len(text.encode()) <= SHOWN:
-                return text
-        note = "\n… {} bytes left out; the whole output is in {} …\n"
-        half = min(SHOWN_END, (SHOWN - len(note.format(total, path).encode())) // 2)
-        file.seek(0)
-        head = _fitting(file.read(half), half, from_end=False)
-        file.seek(max(len(head), size - half))
-        tail = _fitting(file.read(half), half, from_end=True)
-    left_out = note.format(total - len(head) - len(tail), path)
-    return head.decode(errors="replace") + left_out + tail.decode(errors="replace")
-
-
-def _fitting(raw: bytes, limit: int, *, from_end: bool) -> bytes:
-    """Cut bytes so that they fit the limit as text; an invalid byte becomes three bytes."""
-    while (excess := len(raw.decode(errors="replace").encode()) - limit) > 0:
-        cut = excess // 3 + 1
-        raw = raw[cut:] if from_end else raw[:-cut]
-    return raw

@@ -73,15 +73,20 @@ def isolate(wanted: str) -> str:
         return "pid"
     uid, gid = os.geteuid(), os.getegid()
     if wanted in ("", "user") and libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0:
-        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
-        try:
-            for name, text in maps.items():
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
-        except OSError:
-            pass  # cannot be undone; commands work, but run as "nobody"
+        map_user(uid, gid)
         return "user"
     return "plain"
+
+
+def map_user(uid: int, gid: int) -> None:
+    """Keep the user's ids in the new user namespace. `setgroups` must come before `gid_map`."""
+    maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+    try:
+        for name, text in maps.items():
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    except OSError:
+        pass  # the namespace cannot be left; commands work, but run as "nobody"
 
 
 def mount(kind: bytes, path: str, flags: int, options: bytes | None = None) -> int:

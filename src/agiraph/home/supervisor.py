@@ -273,16 +273,18 @@ class Watch:
             for pipe, _ in self.poll.poll(min(left, 3600.0) * 1000):
                 if pipe == self.warden.output:
                     self.output.take(pipe)
-                elif pipe == self.warden.report:
-                    if not (status := os.read(pipe, 4)):
-                        return "gone", None
-                    said = int.from_bytes(status, "little")
-                    return ("over_limit" if said >> OVER_LIMIT else "exited"), said
-                elif pipe == CONTROL and os.read(pipe, 1):
-                    return "cancelled", None
                 else:
-                    return "interrupted", None
+                    return self.read_event(pipe)
         return "timed_out", None
+
+    def read_event(self, pipe: int) -> tuple[str, int | None]:
+        if pipe != self.warden.report:
+            is_cancel = pipe == CONTROL and os.read(pipe, 1)
+            return ("cancelled" if is_cancel else "interrupted"), None
+        if not (report := os.read(pipe, 4)):
+            return "gone", None
+        said = int.from_bytes(report, "little")
+        return ("over_limit" if said >> OVER_LIMIT else "exited"), said
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to all processes and wait `GRACE` seconds, or until the runtime dies."""

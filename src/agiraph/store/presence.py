@@ -171,9 +171,6 @@ class Presence:
             try:
                 first, self._connection = self._connection, None
                 with first or self._connect() as connection:
-                    if not self.is_visible:
-                        self._register(connection)
-                    self._streak.succeeded()
                     self._live(connection)
             except Exception as error:
                 # Any error: peers would take a worker without this thread for dead, for good.
@@ -183,6 +180,10 @@ class Presence:
                 self._stopping.wait(RECONNECT_S)
 
     def _live(self, connection: psycopg.Connection[Any]) -> None:
+        """Renew the row and check the other workers over one connection, until stopped."""
+        if not self.is_visible:
+            self._register(connection)
+        self._streak.succeeded()
         silence, me = SilenceCounter(), {"id": str(self.id)}
         while not self._stopping.wait(BEAT_S):
             if time.monotonic() - self.loop_turned_at < STUCK_S:

@@ -94,27 +94,12 @@ def append(
     """Append a turn; return the new end of the thread, and the turn."""
     if extra and (tainted_by := extra.get(sources.MARK)):
         taint(tx, at.thread_id, tainted_by)
-    text, seq = to_text(text), at.head + 1
-    tx.run(
-        _APPEND,
-        place=at.base + seq,
-        node_id=node_id,
-        role=role,
-        text=text,
-        at=to_micros(tx.now),
-        ref=ref,
-        calls=to_json(calls) if calls else None,
-        attachments=to_json(attachments) if attachments else None,
-        extra=to_json(extra) if extra else None,
-        model=model,
-        usage=None if usage is None else to_json(usage),
-    )
     turn = Turn(
         thread_id=at.thread_id,
-        seq=seq,
+        seq=at.head + 1,
         node_id=node_id,
         role=role,
-        text=text,
+        text=to_text(text),
         at=tx.now,
         ref=ref,
         calls=calls,
@@ -123,7 +108,25 @@ def append(
         model=model,
         usage=usage or Usage(),
     )
-    return AppendPoint(at.thread_id, at.epoch, at.base, seq), turn
+    _insert(tx, at.base, turn, has_usage=usage is not None)
+    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
+
+
+def _insert(tx: Tx, base: int, turn: Turn, *, has_usage: bool) -> None:
+    tx.run(
+        _APPEND,
+        place=base + turn.seq,
+        node_id=turn.node_id,
+        role=turn.role,
+        text=turn.text,
+        at=to_micros(turn.at),
+        ref=turn.ref,
+        calls=to_json(turn.calls) if turn.calls else None,
+        attachments=to_json(turn.attachments) if turn.attachments else None,
+        extra=to_json(turn.extra) if turn.extra else None,
+        model=turn.model,
+        usage=to_json(turn.usage) if has_usage else None,
+    )
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
