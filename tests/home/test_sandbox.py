@@ -42,7 +42,7 @@ def test_a_start_warns_once_where_commands_cannot_be_confined() -> None:
     assert done.stdout == "False the kernel allows no namespaces\n", done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith(
-        "agiraph.commands WARNING Commands cannot be confined on this machine (the kernel gives us "
+        "agiraph.commands WARNING Commands cannot be confined on this machine (the kernel allows "
         "no namespaces): every command can read the token and the database of agiraph"
     )
 
