@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from agiraph.runtime.clustered import install
+from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
 from tests import box as boxes

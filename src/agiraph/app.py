@@ -28,7 +28,7 @@ from agiraph.runtime.trigger_worker import Callback, Ticker
 from agiraph.runtime.watchdog import watch
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
-from agiraph.store.server_clock import ServerClock, told
+from agiraph.store.server_clock import ServerClock, skew_warning
 from agiraph.tools.base import Tool
 from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
@@ -43,8 +43,10 @@ def make_engine(url: str, store: Store, dispatcher: Dispatcher, rounds: Rounds) 
     if url.startswith("sqlite:"):
         return EmbeddedEngine(store, store.clock, dispatcher.drive, rounds)
     from agiraph.runtime.clustered import ClusteredEngine  # loaded only where it is used
+    from agiraph.store.pgqueuer_queue import PgQueuerQueue
 
-    return ClusteredEngine(url, store, store.clock, dispatcher.drive, rounds)
+    jobs = PgQueuerQueue(url, store.clock, rounds.failing)
+    return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, rounds)
 
 
 class Runtime:
@@ -106,7 +108,7 @@ class Runtime:
                 lock.release()
             raise
         clock = store.clock  # on PostgreSQL that of the server
-        if isinstance(clock, ServerClock) and (skewed := told(clock.skew)):
+        if isinstance(clock, ServerClock) and (skewed := skew_warning(clock.skew)):
             log.warning(skewed)
         rounds = Rounds(clock)
         models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
@@ -164,7 +166,7 @@ class Runtime:
         # By the loop's clock and not by `Clock`: a test that turns days forward looks no oftener.
         loop = asyncio.get_running_loop()
         self._looking = loop.call_later(LOOK_SECONDS, self._look_at_lock, lock)
-        said = lock.notice()
+        said = lock.tampering()
         if said and said != self._said:
             log.error("%s", said)
         self._said = said

@@ -212,20 +212,20 @@ async def _told(
         heard.tell = lambda words: hub.said(draft(words), words.text)
         yield
         return
-    from agiraph.store.change_feed import Follower  # loaded only where it is used
+    from agiraph.store.change_feed import ChangeFeed  # loaded only where it is used
 
-    follower = Follower(
+    feed = ChangeFeed(
         settings.database_url,
         runtime.store,
         publish=hub.publish,
-        hear=lambda words: hub.overheard(draft(words), words.text, words.offset),
-        streak=runtime.rounds.streak("hearing of events"),
+        on_reply_text=lambda words: hub.overheard(draft(words), words.text, words.offset),
+        failures=runtime.rounds.streak("hearing of events"),
     )
-    await follower.start()
+    await feed.start()
     try:
         yield
     finally:
-        await follower.stop()
+        await feed.stop()
 
 
 @contextlib.asynccontextmanager
@@ -259,14 +259,14 @@ async def _spoken(settings: Settings, runtime: Runtime, heard: _Heard) -> AsyncG
     if not _is_shared(settings):
         yield
         return
-    from agiraph.store.change_feed import Speaker  # loaded only where it is used
+    from agiraph.store.change_feed import ReplyTextSender  # loaded only where it is used
 
-    speaker = Speaker(runtime.store)
-    heard.tell = speaker.say
+    sender = ReplyTextSender(runtime.store)
+    heard.tell = sender.add
     try:
         yield
     finally:
-        await speaker.stop()
+        await sender.stop()
 
 
 def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:

@@ -20,7 +20,7 @@ from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.time import SystemClock
 from agiraph.services.lifecycle import teams
 from agiraph.store import events
-from agiraph.store.change_feed import MOST_HELD, PIECE, Follower, Speaker
+from agiraph.store.change_feed import MAX_PENDING_CHARS, PIECE_CHARS, ChangeFeed, ReplyTextSender
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Process, Shell
@@ -157,34 +157,34 @@ async def test_words_said_in_one_process_are_heard_in_another(postgres: Server) 
         heard.append(words)
         arrived.set()
 
-    follower = Follower(url, store, publish=published.append, hear=hear)
-    speaker = Speaker(store)
-    await follower.start()
+    feed = ChangeFeed(url, store, publish=published.append, on_reply_text=hear)
+    sender = ReplyTextSender(store)
+    await feed.start()
     try:
-        long = "\N{SNOWMAN}\x01" * PIECE  # of the letters that take most room
+        long = "\N{SNOWMAN}\x01" * PIECE_CHARS  # of the letters that take most room
         for text in (long, "and ", "some more"):
-            speaker.say(words(text))
+            sender.add(words(text))
         async with asyncio.timeout(30):
-            while sum(len(piece.text) for piece in heard) < 2 * PIECE + 13:
+            while sum(len(piece.text) for piece in heard) < 2 * PIECE_CHARS + 13:
                 arrived.clear()
                 await arrived.wait()
         assert "".join(piece.text for piece in heard) == long + "and some more"
-        assert [piece.offset for piece in heard] == [0, PIECE, 2 * PIECE]
+        assert [piece.offset for piece in heard] == [0, PIECE_CHARS, 2 * PIECE_CHARS]
     finally:
-        await speaker.stop()
-        await follower.stop()
+        await sender.stop()
+        await feed.stop()
         await store.close()
 
 
 async def test_words_beyond_the_limit_are_not_held(postgres: Server) -> None:
     store = await open_store(postgres.fresh(), SystemClock())
-    speaker = Speaker(store)
+    sender = ReplyTextSender(store)
     try:
-        speaker.say(words("x" * MOST_HELD))
-        speaker.say(words("y"))
-        assert [len(held.text) for held in speaker._held.values()] == [MOST_HELD]
+        sender.add(words("x" * MAX_PENDING_CHARS))
+        sender.add(words("y"))
+        assert [len(held.text) for held in sender._pending.values()] == [MAX_PENDING_CHARS]
     finally:
-        await speaker.stop()
+        await sender.stop()
         await store.close()
 
 
@@ -203,8 +203,8 @@ async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
 
     founded = await other.write(teams.create, goal="Before", model="demo", start=False)
     before = await store.read(events.head, founded.team.id)
-    follower = Follower(url, store, publish=publish, hear=lambda words: None)
-    await follower.start()
+    feed = ChangeFeed(url, store, publish=publish, on_reply_text=lambda words: None)
+    await feed.start()
     try:
         for verb in (teams.pause, teams.resume, teams.pause):
             await other.write(verb, founded.team.id)
@@ -221,7 +221,7 @@ async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
         rows = await store.read(events.after, founded.team.id, before)
         assert published == rows
     finally:
-        await follower.stop()
+        await feed.stop()
         await store.close()
         await other.close()
 

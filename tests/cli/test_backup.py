@@ -192,7 +192,7 @@ def refused(ended: Ended, words: str) -> None:
 
 async def test_nothing_is_written_over(saved: Path, tmp_path: Path) -> None:
     before = saved.read_bytes()
-    refused(await Shell(tmp_path / "home")("backup", str(saved)), "is there already")
+    refused(await Shell(tmp_path / "home")("backup", str(saved)), "exists already")
     assert saved.read_bytes() == before
     refused(await Shell(tmp_path / "home")("restore", str(saved)), "is not empty; nothing was")
     other = Shell(tmp_path / "other")

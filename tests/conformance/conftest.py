@@ -129,7 +129,7 @@ class Journal:
 
         def write(tx: Tx) -> None:
             THREADS.insert(tx, thread)
-            page = threads.page(tx, thread.id)
+            page = threads.append_point(tx, thread.id)
             for turn in turns:
                 page, _ = threads.append(
                     tx,

@@ -211,7 +211,7 @@ def skipped_place() -> None:
     hold = threads.check_lease
     seen: set[str] = set()
 
-    def gapped(tx: Tx, lease: Lease) -> threads.Page:
+    def gapped(tx: Tx, lease: Lease) -> threads.AppendPoint:
         page = hold(tx, lease)
         fresh = lease.thread_id not in seen and page.head > 0
         seen.add(lease.thread_id)

@@ -241,11 +241,11 @@ def test_a_second_runtime_is_refused_when_the_home_was_renamed(home: Home, holde
 
 def test_whoever_holds_the_lock_notices_that_its_file_is_gone_and_makes_it_anew(home: Home) -> None:
     with home.lock() as lock:
-        assert lock.notice() == ""
+        assert lock.tampering() == ""
         (home.path / "lock").unlink()
-        assert "was removed or replaced" in lock.notice()
+        assert "was removed or replaced" in lock.tampering()
         assert (home.path / "lock").read_text() == f"{os.getpid()}\n"
-        assert lock.notice() == ""
+        assert lock.tampering() == ""
     home.lock().release()
 
 
@@ -253,12 +253,12 @@ def test_whoever_holds_the_lock_notices_that_the_home_was_moved(home: Home) -> N
     with home.lock() as lock:
         moved = home.path.rename(home.path.with_name("moved"))
         home.path.mkdir()
-        said = lock.notice()
+        said = lock.tampering()
         assert "was moved, removed or replaced" in said
         assert str(moved) in said
         home.path.rmdir()
         moved.rename(home.path)
-        assert lock.notice() == ""
+        assert lock.tampering() == ""
 
 
 def test_a_token_that_a_full_disk_left_empty_is_made_anew(home: Home) -> None:

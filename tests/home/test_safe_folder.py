@@ -145,7 +145,7 @@ def test_a_crash_during_a_write_leaves_the_old_or_the_new_file(
     assert os.WTERMSIG(status) == signal.SIGKILL
     assert folder.read("notes/file.md", limit=100) == left
     assert [entry.name for entry in folder.list("notes")] == ["file.md"]
-    folder.sweep()
+    folder.remove_partial_files()
     assert [p.name for p in (root / "notes").iterdir()] == ["file.md"]
 
 
@@ -286,12 +286,16 @@ def test_what_has_not_changed_is_not_written_again(folder: Folder, root: Path) -
 def test_a_file_is_begun_once(folder: Folder, root: Path) -> None:
     (root / "cut-off").touch()
     (root / "taken").mkdir()
-    assert [folder.begin(name, b"first") for name in ("new", "a/new", "cut-off")] == [True] * 3
-    assert [folder.begin(name, b"second") for name in ("new", "a/new", "cut-off")] == [False] * 3
+    assert [folder.write_if_empty(name, b"first") for name in ("new", "a/new", "cut-off")] == [
+        True
+    ] * 3
+    assert [folder.write_if_empty(name, b"second") for name in ("new", "a/new", "cut-off")] == [
+        False
+    ] * 3
     assert {(root / name).read_bytes() for name in ("new", "a/new", "cut-off")} == {b"first"}
-    assert not folder.begin("taken", b"first")
+    assert not folder.write_if_empty("taken", b"first")
 
-    assert folder.begin("file", b"first")
+    assert folder.write_if_empty("file", b"first")
     assert (root / "file").read_bytes() == b"first"
     assert not (root / "file").is_symlink()
     assert (root / "../outside/secret").read_bytes() == SECRET

@@ -39,10 +39,10 @@ def without_namespaces(*command: str, home: Path | None = None) -> subprocess.Co
 def test_a_start_warns_once_where_commands_cannot_be_confined() -> None:
     done = without_namespaces(sys.executable, "-c", ASK)
 
-    assert done.stdout == "False the kernel gives us no namespaces\n", done.stderr
+    assert done.stdout == "False the kernel allows no namespaces\n", done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith(
-        "agiraph.commands WARNING Commands cannot be confined on this machine (the kernel gives us "
+        "agiraph.commands WARNING Commands cannot be confined on this machine (the kernel allows "
         "no namespaces): every command can read the token and the database of agiraph"
     )
 

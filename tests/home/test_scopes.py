@@ -10,9 +10,9 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound, OutOfScope
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.home.layout import Home, TeamFolder
-from agiraph.home.scopes import ACCESS, Place, Scope, Want
+from agiraph.home.scopes import ACCESS, Area, Scope, Want
 
-P = Place
+P = Area
 TEAM = Team(
     id=TeamId("team_1"),
     name="Prices",
@@ -20,7 +20,7 @@ TEAM = Team(
     created_at=datetime(2026, 2, 11, tzinfo=UTC),
 )
 
-FILES: dict[str, Place] = {
+FILES: dict[str, Area] = {
     "nodes/own/_spec.md": P.OWN_SPEC,
     "nodes/own/_refs.json": P.OWN_SPEC,
     "nodes/own/scratch/draft.md": P.OWN_SCRATCH,
@@ -40,7 +40,7 @@ FILES: dict[str, Place] = {
     "memory/index.md": P.TEAM_MEMORY,
     "memory/knowledge/prices.md": P.TEAM_MEMORY,
 }
-"""One file in every place, each of which holds its own path."""
+"""One file in every area, each of which holds its own path."""
 
 GRANTED = {
     "coordinator": {
@@ -104,7 +104,7 @@ def test_a_role_reads_what_the_table_grants_and_nothing_else(
     team: TeamFolder, role: str, file: str
 ) -> None:
     at = scope(team, role)
-    assert at.locate(file).place == FILES[file]
+    assert at.locate(file).area == FILES[file]
     if FILES[file] in GRANTED[role]["r"]:
         assert read(at, file) == file
     else:

@@ -15,8 +15,8 @@ from agiraph.services.lifecycle import teams
 from agiraph.store import nodes, spend
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
-from agiraph.store.notify import Notice, listen
-from agiraph.store.postgres import EVENTS
+from agiraph.store.notify import Notification, listen
+from agiraph.store.postgres import EVENTS_CHANNEL
 from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
@@ -56,10 +56,12 @@ async def work_off(url: str, store: Store, seconds: float) -> None:
     async def look() -> None:
         happened.set()
 
-    async def take(_: Notice) -> None:
+    async def take(_: Notification) -> None:
         happened.set()
 
-    listening = asyncio.create_task(listen(url, (EVENTS,), look=look, take=take))
+    listening = asyncio.create_task(
+        listen(url, (EVENTS_CHANNEL,), on_connect=look, on_notification=take)
+    )
     try:
         async with asyncio.timeout(seconds):
             while await store.read(nodes.queues):

@@ -276,7 +276,7 @@ def begin_to_wait(tx: Tx, node_id: NodeId) -> None:
         thread_id=thread.id,
         epoch=thread.epoch,
     )
-    assert unfinished.open_waits(tx, lease, reply=threads.page(tx, thread.id).head)
+    assert unfinished.open_waits(tx, lease, reply=threads.append_point(tx, thread.id).head)
 
 
 async def test_a_runner_that_dies_before_it_parks_leaves_the_wait_to_its_successor(

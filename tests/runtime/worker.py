@@ -109,7 +109,7 @@ class Talkative:
 
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
     if "--quick" in flags:
-        presence.HUNG_LOOKS = 4
+        presence.HUNG_CHECKS = 4
     orders = Orders()
     listening = asyncio.create_task(orders.listen())
     world = World(home, database_url=url, clock=Ahead() if "--ahead" in flags else SystemClock())
@@ -184,7 +184,8 @@ class Worker:
         """Its next line that begins like one of these."""
         assert self.process.stdout is not None
         async with asyncio.timeout(SECONDS):
-            while line := (await self.process.stdout.readline()).decode().strip():
+            while raw := await self.process.stdout.readline():  # a traceback has empty lines
+                line = raw.decode().strip()
                 self.said.append(line)
                 if line.startswith(beginnings):
                     return line

@@ -131,7 +131,7 @@ async def test_a_turn_with_every_field_set_comes_back_as_it_was(
     )
 
     def append(tx: Tx) -> list[Turn]:
-        page, written = threads.page(tx, thread.id), []
+        page, written = threads.append_point(tx, thread.id), []
         for wanted in (turn, bare):
             given = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
             for placed in ("thread_id", "seq", "at"):
@@ -276,7 +276,7 @@ async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
 
 async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[Turn, Turn]:
     def append(tx: Tx) -> Turn:
-        page = threads.page(tx, thread.id)
+        page = threads.append_point(tx, thread.id)
         return threads.append(tx, page, node_id=None, role="tool", **given)[1]
 
     written = await store.write(append)

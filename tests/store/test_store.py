@@ -16,12 +16,12 @@ from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.work import Queue
-from agiraph.runtime.clustered import install
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, migrate, sqlite, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
+from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.teams import TEAMS
@@ -298,7 +298,7 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
     await store.write(THREADS.insert, thread)
 
     def write(tx: Tx, text: str) -> int:
-        page = threads.page(tx, thread.id)
+        page = threads.append_point(tx, thread.id)
         return threads.append(tx, page, node_id=None, role="tool", text=text)[1].seq
 
     texts = [f"answer {number}" for number in range(5 * WRITERS)]

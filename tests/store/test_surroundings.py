@@ -90,7 +90,7 @@ async def test_a_full_database_refuses_and_keeps_all_it_acknowledged(store: Sqli
 
     assert (type(refusal), str(refusal)) == (
         StoreFull,
-        f"No room left for {store.path}: free some disk space; work goes on by itself.",
+        f"No room left for {store.path}: free some disk space; work then resumes by itself.",
     )
     assert len(told) >= 5
     assert await every(store, told) == told
@@ -277,7 +277,9 @@ async def test_a_short_lock_is_waited_out(store: SqliteStore) -> None:
 async def test_a_long_lock_is_named_and_reading_goes_on(store: SqliteStore) -> None:
     team = await found(store)
     with held(store.path):
-        with pytest.raises(StoreLocked, match=r"Another program holds .*agiraph\.db: close it"):
+        with pytest.raises(
+            StoreLocked, match=r"Another program has locked .*agiraph\.db: close it"
+        ):
             await tell(store, team)
         assert await store.read(rows.every) == [team.team]
     told = [await tell(store, team)]

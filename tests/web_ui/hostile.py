@@ -202,7 +202,7 @@ def _work(tx: Tx, one: NewTeam) -> ThreadId:
     )
     THREADS.insert(tx, thread)
     NODES.update(tx, node.id, thread_id=thread.id)
-    page = threads.page(tx, thread.id)
+    page = threads.append_point(tx, thread.id)
     about = {"node_id": node.id, "thread_id": thread.id, "agent_id": one.coordinator.id}
     for few in groups(2):
         n = few[0]

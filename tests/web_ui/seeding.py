@@ -113,7 +113,7 @@ def _tell_of(tx: Tx, node: WorkNode) -> None:
 
 def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
     """Rounds of eight events: two replies with a call each, a remark, a question and an answer."""
-    page = threads.page(tx, thread.id)
+    page = threads.append_point(tx, thread.id)
     for n in numbers:
         for part in range(2):
             path = f"report-{n}.csv"

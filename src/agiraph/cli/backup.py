@@ -156,16 +156,11 @@ class Restorer:
             restoring.put_database(near / target.name, target)
 
     async def _into_server(self, url: str) -> None:
-        import psycopg  # loaded only where it is used
+        from agiraph.store.postgres_errors import refuse_rejected_rows  # loaded only where used
 
         await self._refuse_teams(url)
-        try:
+        with refuse_rejected_rows():
             await self._load(url)
-        except psycopg.Error as error:
-            said = str(error).partition("\n")[0]
-            raise Refused(
-                f"The database does not take the rows of the backup ({said}). Nothing was changed."
-            ) from error
 
     async def _refuse_teams(self, url: str) -> None:
         store = await open_store(url, SystemClock())

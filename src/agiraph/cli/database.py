@@ -27,7 +27,7 @@ async def upgrade() -> None:
         await store.close()
         click.echo("The database is up to date.")
         return
-    from agiraph.runtime.clustered import install
+    from agiraph.store.pgqueuer_queue import install
     from agiraph.store.postgres import upgrade as migrate
 
     applied = migrate(settings.database_url)

@@ -30,7 +30,7 @@ from agiraph.services import health as work_health
 from agiraph.store import health as database_health
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
-from agiraph.store.server_clock import ServerClock, told
+from agiraph.store.server_clock import ServerClock, skew_warning
 
 Verdict = Literal["fine", "note", "problem"]
 GIB = 2**30
@@ -101,7 +101,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
     """Find and explain what is wrong; exit code 1 if anything is."""
     visit = Visit(config.load(environment()), online)
     home = visit.settings.home
-    if why := home_health.why_closed(home):
+    if why := home_health.why_not_writable(home):
         visit.problem("home", f"{home} cannot be written to ({why}). Open it, or set AGIRAPH_HOME.")
     elif not home.exists():
         visit.note("home", f"{home} is not there yet; `agiraph up` makes it.")
@@ -119,7 +119,9 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
 async def _examine(visit: Visit, *, fix: bool) -> None:
     home = Home.open(visit.settings.home)
     async with _held(visit, home) as is_free, _opened(visit) as store:
-        if store is not None and (many := await store.read(database_health.others)):
+        if store is not None and (
+            many := await store.read(database_health.count_other_connections)
+        ):
             visit.runner = f"Somebody with {many} connections to the database"
             is_free = False
         if fix:
@@ -172,9 +174,16 @@ async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool)
             f"{visit.runner} is at work; nothing was changed. Stop it first "
             "(`agiraph doctor` without --fix looks without changing anything)."
         )
-    visit.done += [home_health.tighten(home.path, found) for found in home_health.loose(home.path)]
-    visit.done += [home_health.end(spool) for spool in home_health.survivors(home.path)]
-    visit.done += [home_health.clear(home, stage) for stage in home_health.stages(home)]
+    visit.done += [
+        home_health.tighten(home.path, found) for found in home_health.loose_permissions(home.path)
+    ]
+    visit.done += [
+        home_health.kill_orphans(spool) for spool in home_health.orphaned_commands(home.path)
+    ]
+    visit.done += [
+        home_health.remove_unfinished(home, stage)
+        for stage in home_health.unfinished_publications(home)
+    ]
     if store is not None:
         visit.done += await store.write(work_health.mend)
 
@@ -182,7 +191,7 @@ async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool)
 def _home(visit: Visit, home: Home) -> None:
     visit.list(
         "permissions",
-        [str(found) for found in home_health.loose(home.path)],
+        [str(found) for found in home_health.loose_permissions(home.path)],
         good="Only you can read the home and its token.",
         bad="can be read by others.",
         can_fix=True,
@@ -203,7 +212,7 @@ def _home(visit: Visit, home: Home) -> None:
         return visit.note(
             "at work", f"{visit.runner} is at work; looked without changing anything."
         )
-    left = [spool.name for spool in home_health.survivors(home.path)]
+    left = [spool.name for spool in home_health.orphaned_commands(home.path)]
     visit.list(
         "processes",
         [f"Something of {name} is alive." for name in left],
@@ -213,7 +222,7 @@ def _home(visit: Visit, home: Home) -> None:
     )
     visit.list(
         "unfinished copies",
-        home_health.stages(home),
+        home_health.unfinished_publications(home),
         good="None.",
         bad="were left by a crash.",
         can_fix=True,
@@ -257,7 +266,7 @@ async def _rows(visit: Visit, store: Store) -> None:
 
 
 async def _background(visit: Visit, store: Store) -> None:
-    if isinstance(store.clock, ServerClock) and (skewed := told(store.clock.skew)):
+    if isinstance(store.clock, ServerClock) and (skewed := skew_warning(store.clock.skew)):
         visit.note("clock", skewed)
     if not visit.is_running:
         return

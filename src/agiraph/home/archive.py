@@ -1,7 +1,7 @@
-"""Archive: a home's files and the rows that belong to them in one file, with a hash of each.
+"""Archive: writes a home's files and a dump of its rows into one file, with a hash of each.
 
-No token, no lock and no database file is in it: rows come as lines, and whoever unpacks it gets a
-token of their own. Secrets that this process knows are blotted out of everything.
+Token, lock and database file are left out: rows are dumped as lines, and a restored home creates a
+token of its own. Secrets that this process knows are redacted everywhere.
 """
 
 import errno
@@ -24,7 +24,7 @@ from agiraph.redaction import Redactor, redact
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
 FORM = 1
 LEFT_OUT = ("token", "lock", "agiraph.db")
-"""Names at the top of a home that stay there, and whatever begins like the last."""
+"""Top-level names of a home that are left out, and every name that starts with the last one."""
 MOST_FILES = 5_000_000
 CHUNK = 1 << 20
 IN_MEMORY = 8 << 20
@@ -39,17 +39,17 @@ class Manifest:
     rows: int
     form: int = FORM
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """The SHA-256 of every member but this one."""
+    """The SHA-256 of every member except the manifest."""
     left_out: list[str] = field(default_factory=list[str])
     redacted: list[str] = field(default_factory=list[str])
-    """Members in which a secret was blotted out. A published file among them no longer has the
-    hash that its node's manifest gives."""
+    """Members in which a secret was redacted. A published file among them no longer matches the
+    hash in its node's manifest."""
 
 
 def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
-    """Write the archive whole or not at all; a file that is there is never written over."""
+    """Write the archive atomically; never overwrite an existing file."""
     if target.exists():
-        raise Refused(f"{str(target)!r} is there already; name another file.")
+        raise Refused(f"{str(target)!r} exists already; name another file.")
     if not target.parent.is_dir():
         raise Refused(f"There is no folder {str(target.parent)!r} to put the backup into.")
     fd, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -63,7 +63,7 @@ def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
         try:
             os.link(partial, target)
         except FileExistsError as error:
-            raise Refused(f"{str(target)!r} is there already; name another file.") from error
+            raise Refused(f"{str(target)!r} exists already; name another file.") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"No room left for {str(target)!r}; nothing was written.") from error
@@ -75,7 +75,7 @@ def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
 
 @dataclass(slots=True)
 class _Filling:
-    """A tar file in the making, and what its manifest will say of it."""
+    """A tar file being written, and the data for its manifest."""
 
     tar: tarfile.TarFile
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -83,7 +83,7 @@ class _Filling:
     redacted: list[str] = field(default_factory=list[str])
 
     def add(self, name: str, source: IO[bytes], *, mode: int) -> None:
-        """Add a file. It is copied before it is hashed, as another process may write to it."""
+        """Add a file. It is copied before it is hashed, since another process may write to it."""
         digest, redactor = hashlib.sha256(), Redactor()
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
             for piece in redactor.stream(source):
@@ -128,6 +128,6 @@ def _add_file(filling: _Filling, home: Home, name: str) -> None:
 
 
 def stays(name: str) -> bool:
-    """Whether a file of a home belongs to that home alone: never in a backup, never out of one."""
+    """Return whether a file belongs to one home only: never backed up, never restored."""
     top = name.partition("/")[0]
     return top in LEFT_OUT or top.startswith(LEFT_OUT[-1])

@@ -1,4 +1,4 @@
-"""Reading an archive that anybody may have made: checked whole before a byte of it is used."""
+"""Archive reading: checks an untrusted archive completely before any byte of it is used."""
 
 import contextlib
 import gzip
@@ -18,18 +18,18 @@ from agiraph.home.archive import CHUNK, FILES, FORM, MANIFEST, MOST_FILES, ROWS,
 from agiraph.home.safe_open import split
 
 MOST_AT_ONCE = 16 << 20
-"""The most that is read in one piece. Headers that claim to be larger are refused unread."""
+"""The most bytes of one read. A header that claims to be larger is refused."""
 LONGEST_MANIFEST = 512 << 20
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DAMAGE = (
     tarfile.TarError, EOFError, OSError, zlib.error, ValueError, OverflowError, MemoryError,
     RecursionError,
 )  # fmt: skip
-"""What Python's readers of gzip and tar raise on bytes that make no sense."""
+"""Exceptions of Python's gzip and tar readers on damaged data."""
 
 
 class Archive:
-    """A backup that is what its manifest says, to the last byte."""
+    """A backup whose content matches its manifest."""
 
     def __init__(self, tar: tarfile.TarFile, manifest: Manifest, members: list[tarfile.TarInfo]):
         self._tar = tar
@@ -39,7 +39,7 @@ class Archive:
             for member in members
             if member.name.startswith(FILES)
         }
-        """The files of the home by their paths in it."""
+        """The files of the home, by path."""
 
     def open(self, member: str) -> IO[bytes]:
         file = self._tar.extractfile(member)
@@ -56,7 +56,7 @@ class Archive:
 
 @contextlib.contextmanager
 def opened(path: Path, *, room: int) -> Generator[Archive]:
-    """The archive, checked whole, or `Refused`; `room`: the bytes that it may take unpacked."""
+    """Yield the checked archive or raise `Refused`; unpacked it may take `room` bytes."""
     with contextlib.ExitStack() as files:
         try:
             packed = files.enter_context(gzip.open(path))
@@ -69,7 +69,7 @@ def opened(path: Path, *, room: int) -> Generator[Archive]:
 
 
 class _Bounded:
-    """What is unpacked from a gzip file, up to a limit: a small file can claim to be endless."""
+    """A gzip reader with a size limit, against decompression bombs."""
 
     def __init__(self, packed: gzip.GzipFile, path: Path, room: int) -> None:
         self._packed = packed
@@ -82,7 +82,7 @@ class _Bounded:
         return self._within(self._packed.read(size))
 
     def drain(self) -> None:
-        """Read what follows the last member: zeros, then the checksum of gzip."""
+        """Read to the end: zeros after the last member, then gzip's checksum."""
         while piece := self.read(CHUNK):
             if piece.strip(b"\0"):
                 raise not_a_backup(self._path, "something follows its end")
@@ -157,7 +157,7 @@ def _check_member(member: tarfile.TarInfo, found: dict[str, str], path: Path) ->
 
 
 def _check_paths(names: dict[str, str], path: Path) -> None:
-    """Refuse a file that is also the folder of another."""
+    """Refuse a path that is both a file and a folder."""
     for name in names:
         folder = name.rpartition("/")[0]
         while folder:

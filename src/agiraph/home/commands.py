@@ -1,8 +1,8 @@
-"""Commands: run one under its supervisor, or find out from its spool how it ended.
+"""Commands: runs a command under its supervisor, or reads from its spool how it ended.
 
-A spool is a directory of one command. `started.json` is on disk before the command starts,
-`result.json` when nothing of it is alive any more, `output` all the while. There is one way to
-learn how a command ended, `resolve`; `run` takes it too, so a crash changes nothing but who asks.
+A spool is the directory of one command. `started.json` is durable before the command starts,
+`result.json` once no process of it is alive; `output` grows meanwhile. `resolve` is the only way to
+learn how a command ended, and `run` uses it too: a crash of the runtime takes no other path.
 """
 
 import asyncio
@@ -26,52 +26,49 @@ import orjson
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
 from agiraph.home import processes, sandbox, supervisor
+from agiraph.home.command_output import excerpt
 from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, View
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
-"""All that a command gets to see of our environment. A list of what to hide would have gaps."""
+"""The allow-list of variables that a command inherits. A deny-list would have gaps."""
 
 COMMAND_MAX = 128 * 1024 - 1
-"""The longest argument that Linux hands to a process, in bytes."""
-
-SHOWN = 16 * 1024
-"""What a model sees of an output, in bytes: from its head and from its tail."""
-SHOWN_END = 8000
+"""The longest single argument that Linux passes to a process, in bytes."""
 
 LIVE_MAX = 1024 * 1024
-"""How far a listener may fall behind before it misses something."""
+"""Bytes by which a listener may fall behind before it misses output."""
 
 PATIENCE = 15.0
-"""Seconds for a supervisor to end a command. One that takes longer is broken, and killed."""
+"""Seconds that a supervisor may take to end a command; after that the supervisor is killed."""
 
 RESOLVE_MAX = 3.0
-"""Seconds for finding out how a command ended; after half of them, what is alive is killed."""
+"""Seconds that `resolve` waits for processes to end; after half of them it kills them."""
 
 CHUNK = 64 * 1024
 LEAST_ROOM = 64 * 1024
-"""With less than this many bytes free, a command that did not begin found no room for its spool."""
+"""With fewer bytes free than this, a command that did not start had no space for its spool."""
 
 Ended = Literal["exited", "timed_out", "cancelled", "interrupted", "over_limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a command ended and what it said."""
+    """How a command ended, and its output."""
 
     exit_code: int | None
-    """As a shell has it: 128 + n after signal n. None if it did not end by itself."""
+    """As in a shell: 128 + n after signal n. None if it did not end by itself."""
     ended: Ended
-    """Interrupted: the runtime, or whatever else it needed, died under it."""
+    """Interrupted: the runtime or the supervisor died while it ran."""
     output: str
     output_bytes: int
     output_path: Path
     seconds: float
     limit: str = ""
-    """Which of the `Limits` it exceeded, as the rest of a sentence; empty: none."""
+    """The limit it exceeded, as the rest of a sentence; empty if none."""
 
 
 def child_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
-    """The environment of a command: a few harmless names of ours, and what is declared."""
+    """Return the environment of a command: the allow-list, HOME, and declared variables."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | {"HOME": str(home)} | dict(extra)
 
@@ -87,12 +84,11 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     on_output: Callable[[bytes], None] | None = None,
 ) -> CommandResult:
-    """Run a command to its end, unless the spool says that it was run before.
+    """Run a command and return how it ended; if the spool has a result already, return that.
 
-    Without a view it sees and may do all that we may.
-
-    Whatever becomes of us, no process of it stays. To be called on a thread that lives as long
-    as the runtime does: it is the death of that thread that the kernel reports.
+    Without a view the command is not confined. If the runtime dies, no process of the command
+    survives. Call this on a thread that lives as long as the runtime: PR_SET_PDEATHSIG fires when
+    the thread that started the supervisor ends, not only when the process does.
     """
     _check(command, cwd)
     digest = hashlib.sha256(command.encode()).hexdigest()
@@ -112,16 +108,16 @@ async def run(
         raise cancelled
     fault("fx:after:command")
     if result is None and shutil.disk_usage(spool).free < LEAST_ROOM:
-        # Its supervisor found no room to write down that it begins, so it did not begin.
+        # The supervisor could not write started.json, so the command did not start.
         raise StoreFull(f"There is no room on the disk for the output of a command in {spool}.")
     return result or _interrupted(spool, why="The command could not be started.")
 
 
 def resolve(spool: Path) -> CommandResult | None:
-    """How the command of a spool ended; None if it never began.
+    """Return how the command of a spool ended; None if it never started.
 
-    For a command that nobody is running: what is still alive of it is ended. Blocks for up to
-    three seconds to see it gone.
+    For a command that no runtime is running: its surviving processes are killed. Blocks for up to
+    three seconds until they are gone.
     """
     spool = spool.absolute()
     if not spool.is_dir():
@@ -135,7 +131,7 @@ def resolve(spool: Path) -> CommandResult | None:
     return CommandResult(
         exit_code=128 + killed_by if killed_by else result["exit_code"],
         ended=result["ended"],
-        output=_shown(spool / "output", output_bytes),
+        output=excerpt(spool / "output", output_bytes),
         output_bytes=output_bytes,
         output_path=spool / "output",
         seconds=result["seconds"],
@@ -144,12 +140,12 @@ def resolve(spool: Path) -> CommandResult | None:
 
 
 def is_alive(spool: Path) -> bool:
-    """Whether anything of a spool's command runs, whoever runs it."""
+    """Return whether a process of the spool's command is alive."""
     return bool(_survivors(spool.absolute()))
 
 
 class _Process:
-    """A running supervisor: what ends it, and how to see that it has ended."""
+    """A running supervisor, with its control pipe and a pidfd to wait on."""
 
     def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
         spool = spool.absolute()
@@ -178,7 +174,11 @@ class _Process:
             self.let_go = ours.pop_all().close
 
     async def end(self, patience: float, listener: "_Listener") -> asyncio.CancelledError | None:
-        """Wait for its death, come what may; a cancellation hurries it and is handed back."""
+        """Wait until the supervisor is dead, even if cancelled; return the cancellation, if any.
+
+        A cancellation is passed on to the command and does not end the wait: returning earlier
+        would leave processes behind.
+        """
         loop = asyncio.get_running_loop()
         dead = asyncio.Event()
 
@@ -186,20 +186,17 @@ class _Process:
             signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
             dead.set()
 
-        cancelled: asyncio.CancelledError | None = None
+        def hurry() -> None:
+            nonlocal timer
+            self.cancel()
+            timer.cancel()
+            timer = loop.call_later(PATIENCE, give_up)
+
         timer = loop.call_later(patience, give_up)
         loop.add_reader(self.descriptor, dead.set)
         loop.add_reader(self.ticks, listener.hear, self.ticks)
         try:
-            while not dead.is_set():
-                try:
-                    await dead.wait()
-                except asyncio.CancelledError as error:
-                    if cancelled is None:
-                        cancelled = error
-                        self.cancel()
-                        timer.cancel()
-                        timer = loop.call_later(PATIENCE, give_up)
+            cancelled = await _outlast(dead, hurry)
         finally:
             timer.cancel()
             loop.remove_reader(self.descriptor)
@@ -212,14 +209,14 @@ class _Process:
             os.write(self.control, b"c")
 
     def close(self) -> None:
-        """Let go of it. If it still runs it takes that for our death, and ends its command."""
+        """Close the pipes. A supervisor that still runs takes that for our death and ends."""
         self.let_go()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
 
 
 class _Listener:
-    """Somebody who wants to see the output as it comes, out of the file that it goes to."""
+    """Passes new output from the spool's file to a callback."""
 
     def __init__(self, path: Path, tell: Callable[[bytes], None] | None) -> None:
         self.path = path
@@ -236,19 +233,34 @@ class _Listener:
         with self.path.open("rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             self.seen = file.seek(max(self.seen, size - LIVE_MAX))
-            # It may grow faster than we read: this far now, the rest at the next tick.
+            # The file may grow faster than we read: stop here, the rest comes with the next tick.
             while self.seen < size and (piece := file.read(CHUNK)):
                 self.seen += len(piece)
                 self.tell(piece)
 
 
+async def _outlast(
+    event: asyncio.Event, on_cancel: Callable[[], None]
+) -> asyncio.CancelledError | None:
+    """Wait for the event even if cancelled; return the first cancellation, if any."""
+    cancelled: asyncio.CancelledError | None = None
+    while not event.is_set():
+        try:
+            await event.wait()
+        except asyncio.CancelledError as error:
+            if cancelled is None:
+                cancelled = error
+                on_cancel()
+    return cancelled
+
+
 def _script() -> str:
-    """The supervisor as our import left it compiled, if so: that is a quarter of its start."""
+    """Return the path of the compiled supervisor if it is current; it starts a quarter faster."""
     source, compiled = Path(supervisor.__file__), Path(supervisor.__cached__)
     status = source.stat()
     made_from = struct.pack("<III", 0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size)
     with contextlib.suppress(OSError), compiled.open("rb") as file:
-        # Run as a script, Python would not notice that it is out of date.
+        # Python runs a .pyc script without checking whether it is out of date.
         if file.read(16) == importlib.util.MAGIC_NUMBER + made_from:
             return str(compiled)
     return str(source)
@@ -291,7 +303,7 @@ def _check(command: str, cwd: Path) -> None:
 
 
 def _prepare(spool: Path, digest: str) -> CommandResult | None:
-    """What the spool knows; if that is nothing, a directory that will survive a power cut."""
+    """Return the result in the spool; if there is none, create the spool durably."""
     if (known := resolve(spool)) is not None:
         started = _read(spool / "started.json")
         if started is not None and started["command_sha256"] != digest:
@@ -306,7 +318,7 @@ def _prepare(spool: Path, digest: str) -> CommandResult | None:
 
 
 def _see_it_end(spool: Path) -> bool:
-    """Whether nothing of the command is alive: waited for first, killed then."""
+    """Wait for the command's processes to end, then kill them; return whether none is left."""
     begun = time.monotonic()
     with contextlib.ExitStack() as files:
         directory = _open_directory(spool, files)
@@ -335,7 +347,7 @@ def _survivors(spool: Path) -> list[int]:
 
 
 def _marked(spool: Path) -> list[int]:
-    """The processes that carry this spool's mark, for when their supervisor died before them."""
+    """Return the processes with this spool's mark; needed if their supervisor died first."""
     mark = f"{supervisor.SPOOL_MARK}={spool}".encode()
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*") if processes.proc_is_ours() else ():
@@ -353,41 +365,15 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _interrupted(spool: Path, *, why: str = "") -> CommandResult:
-    """What is known of a command that nobody saw end."""
+    """Return the result of a command whose end was not recorded."""
     path = spool / "output"
     started = _read(spool / "started.json")
     known = path.stat() if started is not None and path.exists() else None
     return CommandResult(
         exit_code=None,
         ended="interrupted",
-        output=_shown(path, known.st_size) if known else why,
+        output=excerpt(path, known.st_size) if known else why,
         output_bytes=known.st_size if known else 0,
         output_path=path,
         seconds=max(0.0, known.st_mtime - started["at"]) if known and started else 0.0,
     )
-
-
-def _shown(path: Path, total: int) -> str:
-    """An output for a model: all of it, or its head and its tail and what lies between."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == total <= SHOWN:
-            text = file.read().decode(errors="replace")
-            if len(text.encode()) <= SHOWN:
-                return text
-        note = "\n… {} bytes left out; the whole output is in {} …\n"
-        half = min(SHOWN_END, (SHOWN - len(note.format(total, path).encode())) // 2)
-        file.seek(0)
-        head = _fitting(file.read(half), half, from_end=False)
-        file.seek(max(len(head), size - half))
-        tail = _fitting(file.read(half), half, from_end=True)
-    left_out = note.format(total - len(head) - len(tail), path)
-    return head.decode(errors="replace") + left_out + tail.decode(errors="replace")
-
-
-def _fitting(raw: bytes, limit: int, *, from_end: bool) -> bytes:
-    """As much as stays within the limit as text, where a byte that means nothing takes three."""
-    while (excess := len(raw.decode(errors="replace").encode()) - limit) > 0:
-        cut = excess // 3 + 1
-        raw = raw[cut:] if from_end else raw[:-cut]
-    return raw

@@ -1,9 +1,10 @@
-"""Confinement: what a command can see and do, enforced by the kernel.
+"""Confinement: limits what a command can see and do, by mount namespaces and capabilities.
 
-Every command gets mounts of its own in which the home is hidden, except the files its node may
-see, and gives up the privileges that could undo this. A command of a thread that has read what
+Every command gets a mount namespace in which the home is hidden, except the files its node may
+see, and drops the privileges that could undo this. A command of a thread that has read what
 strangers wrote is also `offline`: it has no network, sees the file system read-only, and may write
-to its scratch folder and to a /tmp of its own. Where the kernel refuses any part, it does not run.
+to its scratch folder and to a /tmp of its own. If the kernel refuses any part, the command does
+not run.
 
 The supervisor loads this file by its path, without the package. As a script it is a probe:
 
@@ -35,11 +36,11 @@ PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
 CAPABILITIES = 64
 KEPT_OFFLINE = (0, 1, 3, 4)
-"""What root's offline commands keep: chown, dac_override, fowner, fsetid, for their own files."""
+"""Capabilities of root's offline commands: chown, dac_override, fowner, fsetid, for their files."""
 KEPT = (*KEPT_OFFLINE, 5, 6, 7, 10, 18, 29, 31)
-"""What root's other commands keep as well: kill, setgid, setuid, net_bind_service, sys_chroot,
-audit_write, setfcap. They can install packages. They cannot mount, trace, read disks or listen in
-on the network, by all of which they could get at the home."""
+"""Capabilities of root's other commands: also kill, setgid, setuid, net_bind_service, sys_chroot,
+audit_write, setfcap. They can install packages. They cannot mount, trace, read raw disks or sniff
+the network: each of these would give access to the home."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The harmless devices. Root could read the home through the device of its disk."""
 ACCELERATORS = ("nvidia", "dri", "kfd", "kvm")
@@ -47,9 +48,9 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd
 FAILED = 125
 """The exit code when the command was not run at all."""
 FLEETING = ("/tmp", "/var/tmp", "/run")
-"""Offline commands see these empty and may write there; others' sockets lie in some of them."""
+"""Offline commands get these folders empty and writable: they may contain others' sockets."""
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/bus", "/proc/fs", "/proc/irq")
-"""With /sys, what root could change the machine by, without any privilege but being root."""
+"""With /sys, the files by which root could change the machine without any capability."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,20 +68,25 @@ def call(number: int, what: str, *arguments: object) -> int:
 
 
 def isolate(wanted: str) -> str:
-    """Give our future children a pid namespace of their own, if the kernel lets us."""
+    """Put future children into a new pid namespace; return which kind the kernel allows."""
     if wanted in ("", "pid") and libc.unshare(CLONE_NEWPID) == 0:
         return "pid"
     uid, gid = os.geteuid(), os.getegid()
     if wanted in ("", "user") and libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0:
-        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
-        try:
-            for name, text in maps.items():
-                with open(f"/proc/self/{name}", "w") as file:
-                    file.write(text)
-        except OSError:
-            pass  # there is no way back; commands work, but take themselves for nobody
+        map_user(uid, gid)
         return "user"
     return "plain"
+
+
+def map_user(uid: int, gid: int) -> None:
+    """Keep the user's ids in the new user namespace. `setgroups` must come before `gid_map`."""
+    maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+    try:
+        for name, text in maps.items():
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    except OSError:
+        pass  # the namespace cannot be left; commands work, but run as "nobody"
 
 
 def mount(kind: bytes, path: str, flags: int, options: bytes | None = None) -> int:
@@ -88,16 +94,16 @@ def mount(kind: bytes, path: str, flags: int, options: bytes | None = None) -> i
 
 
 def show_own_processes() -> bool:
-    """Mount a /proc with the numbers of the namespace, so that ps and pkill agree with kill."""
+    """Mount a /proc of this pid namespace, so that ps and pkill use the same pids as kill."""
     is_private = libc.unshare(CLONE_NEWNS) == 0
     if not is_private or libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) != 0:
         return False
-    # Some containers refuse a private /proc; the command then sees the process ids outside.
+    # Some containers refuse a private /proc; the command then sees the outer pids.
     return mount(b"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) == 0
 
 
 def raise_loopback() -> None:
-    """A command may talk to itself: tests often do."""
+    """Bring up the loopback interface: tests that a command runs often connect to themselves."""
     import _socket
 
     own = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
@@ -110,7 +116,8 @@ def raise_loopback() -> None:
 def clone(path: str) -> int:
     """Return a detached mount of this file or folder, which must not be a symbolic link.
 
-    A command of this node may have put a link there, to have another folder mounted.
+    An earlier command of this node may have put a link there, to have another folder mounted. The
+    descriptor is checked and then cloned, so the path cannot change in between.
     """
     found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -137,12 +144,12 @@ def place(source: int, path: str) -> None:
 
 
 def empty(path: str, options: bytes = b"size=256m,mode=1777") -> None:
-    """Mount an empty folder that goes when the command goes."""
+    """Mount an empty tmpfs, which the kernel removes with the namespace."""
     check(mount(b"tmpfs", path, MS_NOSUID | MS_NODEV, options), f"tmpfs on {path}")
 
 
 def make_room(path: str, *, is_folder: bool) -> None:
-    """Make something to mount on, if there is nothing yet."""
+    """Create a mount point unless there is one."""
     if not os.path.lexists(path):
         os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
         if not is_folder:
@@ -150,7 +157,7 @@ def make_room(path: str, *, is_folder: bool) -> None:
 
 
 def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
-    """Put an empty, read-only folder over the home, with what may be seen in its place."""
+    """Mount an empty, read-only folder over the home, and the visible paths inside it."""
     home = view["home"]
     empty(home, b"size=4m,mode=0755")
     blank = os.path.join(home, ".hidden")
@@ -166,7 +173,10 @@ def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
 
 
 def visible(view: "dict[str, Any]") -> "list[tuple[str, int]]":
-    """Return detached mounts of what may be seen of the home, outer folders before inner ones."""
+    """Return detached mounts of the visible paths, outer folders before inner ones.
+
+    They are opened before the home is hidden: afterwards their paths lead to the empty folder.
+    """
     modes = {path: False for path in view["readable"]} | {path: True for path in view["writable"]}
     found: list[tuple[str, int]] = []
     for path in sorted(modes, key=lambda path: path.count("/")):
@@ -175,7 +185,7 @@ def visible(view: "dict[str, Any]") -> "list[tuple[str, int]]":
         except OSError:
             if modes[path]:
                 raise
-            continue  # it is gone by now, or a link
+            continue  # it is gone, or is a link
         if not modes[path]:
             freeze(source, "", AT_EMPTY_PATH)
         found.append((path, source))
@@ -187,7 +197,7 @@ def replace_devices(*, offline: bool) -> None:
     if not offline:
         names += [n for n in os.listdir("/dev") if n.startswith((*ACCELERATORS, "shm"))]
     devices = {p: clone(p) for name in names if os.path.exists(p := f"/dev/{name}")}
-    # Not sticky: in such a folder the kernel refuses to open others' devices with O_CREAT.
+    # Not sticky: in a sticky folder the kernel refuses O_CREAT on devices of other users.
     empty("/dev", b"size=256m,mode=0755")
     for path, device in devices.items():
         make_room(path, is_folder=stat.S_ISDIR(os.fstat(device).st_mode))
@@ -203,8 +213,8 @@ def replace_devices(*, offline: bool) -> None:
 
 
 def freeze_all() -> None:
-    """Make the whole file system read-only but for folders that are emptied."""
-    # What we run from is kept, should it lie where everything else goes: commands may need it.
+    """Make the whole file system read-only, except the folders that are emptied."""
+    # Keep the Python environment visible if it lies in an emptied folder: commands may need it.
     tools = os.path.dirname(os.path.dirname(sys.executable))
     kept = clone(tools) if tools.startswith(tuple(f"{path}/" for path in FLEETING)) else -1
     if kept >= 0:
@@ -227,7 +237,11 @@ def freeze_kernel() -> None:
 
 
 def enter(view: "dict[str, Any]", cwd: str) -> None:
-    """Confine this process 1 and all it will start; raises OSError if the kernel refuses."""
+    """Confine this process (the warden) and all its children; raise OSError if that fails.
+
+    The order matters: detached mounts are taken while the home is visible, capabilities are dropped
+    last, since mounting needs them.
+    """
     is_root, offline = os.geteuid() == 0, view["offline"]
     if offline:
         check(libc.unshare(CLONE_NEWNET), "no network namespace")
@@ -239,8 +253,8 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
     elif is_root:
         freeze_kernel()
     if offline or is_root:
-        replace_devices(offline=offline)  # before the home is hidden: it may lie in /dev/shm
-    if not os.path.isdir(view["home"]):  # it was in one of the folders that were emptied
+        replace_devices(offline=offline)  # first: the home may lie in /dev/shm
+    if not os.path.isdir(view["home"]):  # it lay in an emptied folder
         os.makedirs(view["home"])
     hide_home(view, sources)
     os.chdir(cwd)
@@ -248,8 +262,8 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
 
 
 def give_up_power(kept: tuple[int, ...]) -> None:
-    """Nothing that is run from here on can undo any of it."""
-    # A command that could look into process 1 would find a descriptor of its spool in the home.
+    """Drop all capabilities but `kept`, for good: no child can regain them."""
+    # Else a command could open the spool in the home through /proc/1/fd.
     check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
     for capability in range(CAPABILITIES):
         if capability not in kept:
@@ -262,19 +276,19 @@ def give_up_power(kept: tuple[int, ...]) -> None:
 
 
 def probe(folder: str) -> None:
-    """Confine a process as commands are, offline, and see that it holds; exits with the answer."""
+    """Confine a process like an offline command and test it; exit 0 if the home is hidden."""
     home, scratch = os.path.join(folder, "home"), os.path.join(folder, "home", "scratch")
     secret = os.path.join(home, "secret")
     os.makedirs(scratch)
     os.close(os.open(secret, os.O_CREAT, 0o600))
     if isolate("") == "plain":
-        sys.exit("the kernel gives us no namespaces")
+        sys.exit("the kernel allows no namespaces")
     if pid := os.fork():
         os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     view = {"home": home, "masked": [], "readable": [], "writable": [scratch], "offline": True}
     try:
         if not show_own_processes():
-            raise OSError("the kernel lets us mount no /proc")
+            raise OSError("the kernel does not allow mounting /proc")
         enter(view, scratch)
         os.close(os.open("written", os.O_CREAT))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Condition: how a home is doing: who may read it, what room there is, what was left behind."""
+"""Health: checks a home's permissions, disk space and leftovers of crashes."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Folder
 
 PRIVATE = {"": 0o700, "token": 0o600, "lock": 0o600}
-"""What only the owner may look into, and how."""
+"""Paths in a home that only the owner may access, with their modes."""
 STAGE = "_stage"
 
 
-class Loose(NamedTuple):
-    """Something that others may look into."""
+class LoosePermission(NamedTuple):
+    """A file or folder that other users may access."""
 
     name: str
     mode: int
@@ -28,28 +28,28 @@ class Loose(NamedTuple):
         return f"{where} has mode {self.mode:o}; it should be {self.wanted:o}."
 
 
-def loose(path: Path) -> list[Loose]:
-    found: list[Loose] = []
+def loose_permissions(path: Path) -> list[LoosePermission]:
+    found: list[LoosePermission] = []
     for name, wanted in PRIVATE.items():
         try:
             mode = stat.S_IMODE((path / name).stat(follow_symlinks=False).st_mode)
         except FileNotFoundError:
             continue
         if mode & ~wanted:
-            found.append(Loose(name, mode, wanted))
+            found.append(LoosePermission(name, mode, wanted))
     return found
 
 
-def tighten(path: Path, found: Loose) -> str:
+def tighten(path: Path, found: LoosePermission) -> str:
     (path / found.name).chmod(found.wanted)
     return f"Set the mode of {found.name or 'the home'} to {found.wanted:o}."
 
 
-def why_closed(path: Path) -> str | None:
-    """Why nothing can be written there, or made there if it is not there yet; None if it can."""
+def why_not_writable(path: Path) -> str | None:
+    """Return why nothing can be written to or created at this path; None if it can."""
     nearest = next(place for place in (path, *path.parents) if os.path.lexists(place))
     try:
-        # Tried, not asked: modes alone say nothing to root, and nothing of read-only disks.
+        # Tested by writing: permission bits do not apply to root and do not show a read-only disk.
         with tempfile.TemporaryFile(dir=nearest):
             return None
     except OSError as error:
@@ -61,25 +61,25 @@ def free_bytes(path: Path) -> int:
 
 
 def spool_bytes(path: Path) -> int:
-    """What the output of commands takes on the disk."""
+    """Return the disk space that the output of commands takes."""
     files = (path / "spool").glob("*/*")
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
 
 
-def survivors(path: Path) -> list[Path]:
-    """Spools of commands of which something is alive; where nobody works, it was left behind."""
+def orphaned_commands(path: Path) -> list[Path]:
+    """Return the spools of commands that still run. If no runtime runs, they are orphans."""
     begun = (path / "spool").glob("*/started.json")
     spools = (file.parent for file in begun if not (file.parent / "result.json").exists())
     return [spool for spool in spools if commands.is_alive(spool)]
 
 
-def end(spool: Path) -> str:
+def kill_orphans(spool: Path) -> str:
     commands.resolve(spool)
-    return f"Ended what was left of the command in {spool.name}."
+    return f"Killed the remaining processes of the command in {spool.name}."
 
 
-def stages(home: Home) -> list[str]:
-    """Copies that were being made for publishing when somebody pulled the plug."""
+def unfinished_publications(home: Home) -> list[str]:
+    """Return the copies for publishing that a crash left unfinished."""
     if not home.folder.exists("teams"):
         return []
     found: list[str] = []
@@ -95,6 +95,6 @@ def _folders(folder: Folder, rel: str) -> list[str]:
     return [f"{rel}/{entry.name}" for entry in folder.list(rel) if entry.kind == "folder"]
 
 
-def clear(home: Home, stage: str) -> str:
+def remove_unfinished(home: Home, stage: str) -> str:
     home.folder.remove(stage)
     return f"Removed {stage}, which was never finished."

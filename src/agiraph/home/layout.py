@@ -1,4 +1,4 @@
-"""Layout: where a home keeps its teams, their agents' desks and their nodes."""
+"""Layout: the folders of a home: teams, agents' desks, nodes, spools."""
 
 import errno
 import hashlib
@@ -48,7 +48,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def known_token(path: Path) -> str:
-    """The token of the home at this path; empty if none was made there yet."""
+    """Return the token of the home at this path; empty if there is none yet."""
     try:
         return (path.expanduser() / "token").read_text().strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -59,14 +59,14 @@ def known_token(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """`$AGIRAPH_HOME`: everything that must survive."""
+    """`$AGIRAPH_HOME`: the folder with all persistent files."""
 
     path: Path
     folder: Folder
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The home at this path, made for its owner alone if there is none yet."""
+        """Open the home at this path; create it, private to its owner, if it is missing."""
         path = path.expanduser().absolute()
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,14 +87,14 @@ class Home:
         return self.path / "token"
 
     def lock(self) -> HomeLock:
-        """Keep every other runtime off this home, or raise `HomeInUse`."""
+        """Lock this home against other runtimes, or raise `HomeInUse`."""
         try:
             return HomeLock.take(self.path)
         except OSError as error:
             raise _cannot_be_home(self.path, error) from error
 
     def token(self) -> str:
-        """The API's token, made when it is first asked for; only its owner may read it."""
+        """Return the API's token; create it, readable only by the owner, on the first call."""
         if written := known_token(self.path):
             return written
         made = secrets.token_urlsafe(32)
@@ -105,7 +105,7 @@ class Home:
         return known_token(self.path) or made
 
     def spool(self, call_id: str) -> Path:
-        """The folder for what one call leaves behind; vendors choose call ids, so any will do."""
+        """Return the spool of a tool call. Vendors choose call ids, so odd ones are hashed."""
         name = call_id
         if not _PLAIN_ID.fullmatch(call_id):
             name = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
@@ -113,16 +113,16 @@ class Home:
         return self.path / "spool" / name
 
     def node_path(self, team_id: TeamId, node_id: NodeId) -> Path:
-        """Where commands of a node run; for programs, which want a path and not a handle."""
+        """Return the folder of a node as a path, for programs that cannot use a descriptor."""
         return self.path / "teams" / _name(team_id) / "nodes" / _name(node_id)
 
     def settle(self, team_id: TeamId, node_id: NodeId) -> None:
-        """Make durable that a node has a folder, before work in it counts as done."""
-        self.folder.settle(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
+        """Make the node's folder durable, before work in it is acknowledged."""
+        self.folder.sync_path(f"teams/{_name(team_id)}/nodes/{_name(node_id)}")
 
     def team(self, team_id: TeamId) -> "TeamFolder":
         folder = self.folder.sub(f"teams/{_name(team_id)}", create=True)
-        folder.name = ""  # what models and people call a path starts here
+        folder.name = ""  # paths in messages start here
         return TeamFolder(id=team_id, folder=folder)
 
 
@@ -132,22 +132,26 @@ class TeamFolder:
     folder: Folder
 
     def prepare(self, team: Team) -> None:
-        """What every team starts with. The goal is kept up to date; the rest is the team's."""
+        """Create the files of a new team. GOAL.md follows the row; the team owns the others."""
         with self.folder.sub("memory", create=True) as memory:
-            memory.divide("knowledge", "experiences", "preferences")
-            memory.begin("index.md", _text(INDEX))
+            memory.make_folders("knowledge", "experiences", "preferences")
+            memory.write_if_empty("index.md", _text(INDEX))
         self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
-        self.folder.begin("SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL))
-        self.folder.begin("MEMORY.md", _text(MEMORY))
-        self.folder.begin("PLAN.md", _text(PLAN))
+        self.folder.write_if_empty(
+            "SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL)
+        )
+        self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
+        self.folder.write_if_empty("PLAN.md", _text(PLAN))
 
     def agent(self, name: str, *, identity: str = "", notes: str = "") -> Folder:
-        """An agent's desk, which only that agent uses, as it is when the agent first sits down."""
+        """Return an agent's private folder (its desk); create its first files."""
         desk = self.folder.sub(f"agents/{_name(name)}", create=True)
         who = f"\n{identity.strip()}\n" if identity.strip() else ""
-        desk.begin("IDENTITY.md", _text(f"# {name}\n{who}"))
-        desk.begin("MEMORY.md", _text(f"{MEMORY}\n{notes.strip()}\n" if notes.strip() else MEMORY))
-        desk.begin("NOTEBOOK.md", _text(NOTEBOOK))
+        desk.write_if_empty("IDENTITY.md", _text(f"# {name}\n{who}"))
+        desk.write_if_empty(
+            "MEMORY.md", _text(f"{MEMORY}\n{notes.strip()}\n" if notes.strip() else MEMORY)
+        )
+        desk.write_if_empty("NOTEBOOK.md", _text(NOTEBOOK))
         return desk
 
     def node(self, node_id: NodeId) -> NodeFolder:
@@ -160,16 +164,17 @@ def _text(text: str) -> bytes:
 
 
 def _name(name: str) -> str:
-    """A name that is one step of a path and nothing else."""
+    """Return the name if it is a single path component; raise `OutOfScope` otherwise."""
     if split(name) != (name,):
         raise OutOfScope(f"{name!r} cannot name a folder; use letters, digits, '-' and '_'.")
     return name
 
 
 def _put_if_missing(path: Path, data: bytes) -> None:
-    """Write a file whole, unless one that holds something is there: of two processes one wins.
+    """Create a file with this content unless a non-empty one exists; of two processes one wins.
 
-    An empty file is what a full disk left of an earlier attempt; it is replaced.
+    A hard link fails if the name exists, so it decides atomically. An empty file is the remains of
+    an attempt on a full disk; it is replaced.
     """
     fd, name = tempfile.mkstemp(prefix=PARTIAL, dir=path.parent)
     partial = Path(name)

@@ -1,7 +1,7 @@
-"""HomeLock: keeps a second runtime off a home.
+"""Home lock: keeps a second runtime off a home.
 
-The lock is held twice: on the home folder itself, which cannot be unlinked while it holds files,
-and on the file `lock` in it, which carries the process id and which older versions look at.
+Two locks are taken: on the home folder itself, which cannot be removed while it has files, and on
+the file `lock` in it, which contains the process id and which older versions check.
 """
 
 import errno
@@ -20,7 +20,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HomeLock:
-    """The right to run on a home. It ends with `release` or with the process, however that ends."""
+    """The lock on a home. The kernel releases it when the process ends, however it ends."""
 
     def __init__(self, path: Path, folder: int, file: int) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class HomeLock:
         """Lock the home, or raise `HomeInUse`; OSError if the folder cannot be written to."""
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # The folder first: whoever is refused leaves no lock file behind.
+            # The folder first: a process that is refused leaves no lock file behind.
             _lock(folder, path)
             file = _lock_file(folder, path)
         except BaseException:
@@ -48,22 +48,22 @@ class HomeLock:
         with suppress(OSError):
             os.ftruncate(file, 0)
         for fd in (file, folder):
-            # Closing is not enough: a program being started holds a copy until its exec is done.
+            # Closing is not enough: a child process between fork and exec holds a copy.
             fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
-    def notice(self) -> str:
-        """What somebody did to the folder or the lock file, in a sentence; empty: nothing.
+    def tampering(self) -> str:
+        """Return a sentence if the folder or the lock file was moved or removed; empty if not.
 
-        A lock file that is missing is made and locked anew.
+        A missing lock file is created and locked again.
         """
         if self._file < 0:
             return ""
         if not _is_same(self._folder, self._path, through_links=True):
             return (
                 f"The folder {str(self._path)!r} was moved, removed or replaced while agiraph "
-                f"works on it (it is now {_place(self._folder)}). Move it back, or stop agiraph "
-                "and start it with AGIRAPH_HOME set to the new place."
+                f"works on it (it is now {_current_path(self._folder)}). Move it back, or stop "
+                "agiraph and start it with AGIRAPH_HOME set to the new path."
             )
         if _is_same(self._file, self._path / NAME):
             return ""
@@ -72,7 +72,7 @@ class HomeLock:
             "on this home. The folder itself is still locked, so no second agiraph can start on "
             "it; leave the lock file where it is."
         )
-        with suppress(HomeInUse, OSError):  # somebody's file is in its place: it is left alone
+        with suppress(HomeInUse, OSError):  # a foreign file is in its place: leave it
             made = _lock_file(self._folder, self._path)
             os.close(self._file)
             self._file = made
@@ -96,6 +96,7 @@ def _lock(fd: int, path: Path) -> None:
 
 
 def _lock_file(folder: int, path: Path) -> int:
+    """Create and lock the lock file; return its descriptor."""
     while True:
         fd = os.open(NAME, _FLAGS, 0o600, dir_fd=folder)
         try:
@@ -106,7 +107,9 @@ def _lock_file(folder: int, path: Path) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # it was removed between opening and locking
+        os.close(
+            fd
+        )  # it was removed between open and flock: a lock on an unlinked file keeps nobody out
 
 
 def _write_pid(fd: int) -> None:
@@ -119,7 +122,7 @@ def _write_pid(fd: int) -> None:
 
 
 def _holder(path: Path) -> str:
-    """The process id in the lock file; empty if there is none."""
+    """Return the process id in the lock file; empty if there is none."""
     try:
         fd = os.open(path / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -139,8 +142,8 @@ def _is_same(fd: int, path: Path, *, through_links: bool = False) -> bool:
         return False
 
 
-def _place(folder: int) -> str:
-    """Where an open folder is now, as the kernel knows it."""
+def _current_path(folder: int) -> str:
+    """Return the current path of an open folder, as the kernel knows it."""
     try:
         return repr(str(Path(f"/proc/self/fd/{folder}").readlink()))
     except OSError:

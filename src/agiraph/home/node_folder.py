@@ -1,4 +1,4 @@
-"""Node folder: the workbench of one piece of work and its results, published whole or not."""
+"""Node folder: the files of one node, and its results, published atomically."""
 
 import errno
 import hashlib
@@ -35,7 +35,7 @@ _READ_ONLY = 0o444
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What was published: the hash of every file, and what it amounts to."""
+    """The published files with their SHA-256 hashes, and a summary."""
 
     summary: str
     partial: bool = False
@@ -48,22 +48,19 @@ class NodeFolder:
     folder: Folder
 
     def prepare(self, node: WorkNode, refs: Mapping[str, str]) -> bool:
-        """Lay out the assignment; again and again, without touching what is already there.
-
-        Say whether this was the first time.
-        """
-        is_new = self.folder.divide(SCRATCH)
+        """Write the node's spec and refs; may be called again. Return whether the folder is new."""
+        is_new = self.folder.make_folders(SCRATCH)
         if not is_new:
-            self.folder.sweep()
+            self.folder.remove_partial_files()
         self.folder.update(SPEC, _spec(node).encode(errors="replace"))
         self.folder.update(REFS, _json(dict(refs)))
         return is_new
 
     def publish(self, summary: str, partial: bool = False) -> dict[str, str]:
-        """Make `published/` out of `scratch/` with one rename; give its files and their hashes.
+        """Copy `scratch/` and rename the copy to `published/`; return its files and their hashes.
 
-        Done before, it gives what was published then: a crash may come after the rename and
-        before its commit. Only what was published as partial gives way to a whole result.
+        If the node has published before, return that: a crash may come after the rename and before
+        the commit, and the call is then repeated. Only a partial result is replaced.
         """
         fault("fx:before:publish")
         if self.folder.exists(_STAGE):
@@ -85,7 +82,7 @@ class NodeFolder:
         return manifest.files
 
     def manifest(self) -> Manifest:
-        """What the node published, as it was written down; `NotFound` if it did not."""
+        """Return the manifest of `published/`; raise `NotFound` if the node has not published."""
         data = self.folder.read(f"{PUBLISHED}/{MANIFEST}", limit=_LONGEST_MANIFEST)
         try:
             found = json.loads(data)
@@ -98,7 +95,7 @@ class NodeFolder:
             raise Conflict(f"{PUBLISHED}/{MANIFEST} of {self.id} cannot be read.") from error
 
     def verify(self) -> list[str]:
-        """Where `published/` differs from its manifest, in sentences; nothing if it is whole."""
+        """Return the differences between `published/` and its manifest, as sentences."""
         try:
             return self._differences(self.manifest().files)
         except NotFound:
@@ -128,7 +125,11 @@ class NodeFolder:
         return self.manifest()
 
     def _stage(self, summary: str, partial: bool) -> Manifest:
-        """A finished copy of the scratch folder beside it, safe on the disk."""
+        """Make a complete, synced copy of the scratch folder beside it.
+
+        Files and folders are synced before the rename: `published/` must be complete after a power
+        cut as soon as its name is there.
+        """
         with (
             self.folder.sub(SCRATCH, create=True) as scratch,
             self.folder.sub(_STAGE, create=True) as stage,
@@ -143,7 +144,7 @@ class NodeFolder:
         return manifest
 
     def _set_aside(self) -> None:
-        """Keep a partial result under another name: someone may have read it."""
+        """Rename a partial result, which a reader may refer to, instead of deleting it."""
         taken = {entry.name for entry in self.folder.list()}
         number = next(n for n in range(1, len(taken) + 2) if f"{_REPLACED}-{n}" not in taken)
         self.folder.rename(PUBLISHED, f"{_REPLACED}-{number}")
@@ -185,7 +186,7 @@ def _copy(source: BufferedReader, copy: BufferedWriter, room: int) -> str:
     digest = hashlib.sha256()
     while chunk := source.read(_CHUNK):
         room -= len(chunk)
-        if room < 0:  # it was smaller when it was measured: something still writes to it
+        if room < 0:  # it has grown since it was measured: a process still writes to it
             raise _too_large()
         digest.update(chunk)
         copy.write(chunk)
@@ -218,5 +219,5 @@ def _spec(node: WorkNode) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    # Escaped, because what a model writes may hold halves of characters that no encoding takes.
+    # ASCII escapes, because a model's text may contain lone surrogates, which UTF-8 cannot encode.
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()

@@ -1,6 +1,6 @@
-"""Notes: what an agent writes down for later: MEMORY.md and the Markdown files in memory/.
+"""Notes: an agent's MEMORY.md and the Markdown files in its memory/ folder.
 
-The coordinator's are the team's. Everybody else keeps their own, on their desk.
+The coordinator's notes are the team's. Every other agent has its own, in its desk folder.
 """
 
 import re
@@ -22,7 +22,7 @@ LONGEST_SUMMARY = 16 * 1024
 MOST = 1000
 DEEPEST = 3
 KEPT_DAYS = 30
-"""Daily logs older than this are put into the archive, where a search still finds them."""
+"""Daily logs older than this are moved to the archive, where a search still finds them."""
 
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 _HEADING = re.compile(r"\s*#+\s*(.+)")
@@ -37,7 +37,7 @@ What is kept where, one line for each file; it is kept up to date by itself.
 @dataclass(frozen=True, slots=True)
 class Written:
     path: str
-    """As it is called in full."""
+    """The full path of the note."""
     changed: bool
 
 
@@ -49,11 +49,11 @@ class Notes:
 
     @property
     def root(self) -> str:
-        """What the full path of each of them begins with."""
+        """Return the prefix of every note's full path."""
         return "" if self.scope.role == "coordinator" else f"agents/{self.scope.agent}/"
 
     def name(self, path: str) -> str:
-        """A path as a model gives it, as `MEMORY.md` or what is left of it beneath memory/."""
+        """Return a model's path as `MEMORY.md` or as a path below memory/; raise `OutOfScope`."""
         names = split(path)
         if names[:2] == ("agents", self.scope.agent) and self.root:
             names = names[2:]
@@ -71,7 +71,7 @@ class Notes:
         return "/".join(names)
 
     def full(self, name: str) -> str:
-        """What a note is called in the team's folder."""
+        """Return the path of a note in the team's folder."""
         return f"{self.root}{name}" if name == SUMMARY else f"{self.root}memory/{name}"
 
     def read(self, path: str) -> str:
@@ -80,11 +80,11 @@ class Notes:
             return folder.read(rest, limit=LONGEST).decode(errors="replace")
 
     def check(self, path: str, content: str, *, today: date) -> None:
-        """Refuse what `write` would refuse."""
+        """Raise `Refused` where `write` would."""
         self._composed(self.name(path), content, today)
 
     def write(self, path: str, content: str, *, today: date) -> Written:
-        """Put a whole note in place, or add to today's log; the index follows by itself."""
+        """Replace a note, or append to today's log; update the index."""
         name = self.name(path)
         before, after = self._composed(name, content, today)
         if after != before:
@@ -95,24 +95,24 @@ class Notes:
         return Written(self.full(name), after != before)
 
     def accept(self, path: str, content: str, *, today: date) -> Written:
-        """Write what a person confirmed later; a log entry goes into the log of today."""
+        """Write a note that a person confirmed; a log entry goes into today's log."""
         is_log = _DAY.fullmatch(path) is not None
         return self.write(f"{today}.md" if is_log else path, content, today=today)
 
     def files(self) -> dict[str, str]:
-        """Every note but the index, with its text; also what a person changed by hand."""
+        """Return every note but the index, with its current text."""
         found = {name: self._text(name) for name in self._names() if name != INDEX}
         if summary := self._text(SUMMARY):
             found[SUMMARY] = summary
         return {name: text for name, text in found.items() if text.strip()}
 
     def days(self, today: date, count: int = 2) -> dict[str, str]:
-        """The logs of the last days, oldest first."""
+        """Return the logs of the last `count` days, oldest first."""
         names = [f"{today - timedelta(days=back)}.md" for back in reversed(range(count))]
         return {name: text for name in names if (text := self._text(name))}
 
     def update_index(self) -> None:
-        """One line for each file: what it is about, by its heading."""
+        """Rewrite the index: one line for each file, with its heading."""
         lines = [
             f"- `{name}`: {_gist(self._text(name))}"
             for name in self._names()
@@ -123,7 +123,7 @@ class Notes:
             folder.update(rest, text.encode(errors="replace"))
 
     def archive(self, today: date) -> list[str]:
-        """Put logs into the archive that are older than a month; their names."""
+        """Move logs older than `KEPT_DAYS` into the archive; return their names."""
         oldest = str(today - timedelta(days=KEPT_DAYS))
         old = [name for name in self._names() if (day := _DAY.fullmatch(name)) and day[1] < oldest]
         if not old:
@@ -137,7 +137,7 @@ class Notes:
         return old
 
     def _composed(self, name: str, content: str, today: date) -> tuple[str, str]:
-        """A note's text before and after; or `Refused`."""
+        """Return a note's text before and after the change; raise `Refused`."""
         text = content.strip()
         if name == INDEX:
             raise Refused("index.md is kept up to date by itself; write the note it should list.")
@@ -151,7 +151,7 @@ class Notes:
         return before, after
 
     def _logged(self, name: str, before: str, text: str, today: date) -> str:
-        """A daily log only grows, and only on its day."""
+        """Return a daily log with the text appended; only today's log may grow."""
         if name != f"{today}.md":
             raise Refused(f"A daily log is written on its day; today's is {today}.md.")
         if text in before:  # the same call once more, after a crash
@@ -172,7 +172,7 @@ class Notes:
             raise Refused(f"There are {MOST:,} notes already: put some of them together.")
 
     def _names(self) -> list[str]:
-        """The files in memory/, sorted."""
+        """Return the Markdown files in memory/, sorted."""
         try:
             folder, rest = self.scope.resolve(f"{self.root}memory", "r")
             with folder, folder.sub(rest) as memory:
@@ -195,7 +195,7 @@ class Notes:
 
 
 def _gist(text: str) -> str:
-    """What a note is about: its first heading, or how it begins."""
+    """Return a note's first heading, or its first line."""
     for line in text.splitlines():
         if said := (heading[1] if (heading := _HEADING.match(line)) else line).strip():
             return said[:100].replace("`", "'")

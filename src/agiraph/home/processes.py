@@ -1,6 +1,7 @@
-"""Processes: what /proc says of a command's processes, and what they may use together.
+"""Processes: reads a command's processes from /proc and checks their limits.
 
-The supervisor loads this file by its path, without the package: it imports little.
+The supervisor loads this file by its path, without the package, and starts for every command: keep
+imports few and fast.
 """
 
 # ruff: noqa: PTH112, PTH115, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
@@ -8,11 +9,11 @@ The supervisor loads this file by its path, without the package: it imports litt
 import os
 
 PROCESSES, MEMORY, DISK = 1, 2, 3
-"""Which limit was exceeded."""
+"""Numbers of the limits, as the warden reports them."""
 MIB = 1024 * 1024
 SLOW, FAST, CROWDED = 0.05, 0.02, 0.25
-"""Seconds between two looks at what a command uses: fast once it uses an eighth of a limit. Where
-/proc shows all processes of the machine, a look takes long."""
+"""Seconds between two checks of what a command uses: fast once it uses an eighth of a limit. Where
+/proc shows all processes of the machine, a check is slow and done less often."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -22,12 +23,15 @@ def read(path: str) -> bytes:
 
 
 def proc_is_ours() -> bool:
-    """Whether /proc numbers processes as we do; in a nested namespace it may be another's."""
+    """Return whether /proc belongs to our pid namespace; in a container it may be the outer one."""
     return os.readlink("/proc/self") == str(os.getpid())
 
 
 def born(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None if it is gone or only waits for reaping."""
+    """Return the start time of a process in ticks since boot; None if it is gone or a zombie.
+
+    A pid alone is not enough to kill by: the kernel reuses pids. Pid and start time are unique.
+    """
     try:
         state, *fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -36,12 +40,12 @@ def born(pid: int) -> int | None:
 
 
 def boot() -> str:
-    """Names this run of the kernel: process numbers and ticks mean nothing in the next."""
+    """Return the kernel's boot id: pids and ticks are meaningless after a reboot."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def descendants(root: int) -> list[int]:
-    """The children of a process, their children, and so on."""
+    """Return all descendants of a process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc") if proc_is_ours() else ()):
         try:
@@ -60,10 +64,11 @@ def kill(pids: list[int], number: int) -> None:
         try:
             os.kill(pid, number)
         except OSError:
-            pass  # it has ended meanwhile, or is another user's by now
+            pass  # it has ended, or the pid is another user's by now
 
 
 def has_children() -> bool:
+    """Reap ended children; return whether any child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -73,7 +78,7 @@ def has_children() -> bool:
 
 
 def describe(limits: dict[str, int], exceeded: int) -> str:
-    """Say which limit was exceeded, as the rest of a sentence about the command."""
+    """Return which limit was exceeded, as the rest of a sentence about the command."""
     return {
         PROCESSES: f"it had more than {limits['processes']} processes at a time",
         MEMORY: f"its processes used more than {limits['memory_mib']} MiB of memory",
@@ -82,12 +87,12 @@ def describe(limits: dict[str, int], exceeded: int) -> str:
 
 
 class Guard:
-    """Looks at what all processes of a command use together. Lives in the command's process 1."""
+    """Measures what all processes of a command use together. Runs in the command's warden."""
 
     def __init__(self, limits: dict[str, int], folders: list[str], *, alone: bool) -> None:
         self.limits = limits
         self.alone = alone
-        """Whether we are process 1 of a namespace: then /proc shows this command alone."""
+        """Whether this is process 1 of a pid namespace: then /proc shows this command alone."""
         self.pause = SLOW
         floor = limits["free_disk_mib"] * MIB
         # On a disk that is full already the command may still use half of what is left.
@@ -99,7 +104,7 @@ class Guard:
         }
 
     def exceeded(self) -> int:
-        """Return the limit that the command exceeds just now; 0 if there is none."""
+        """Return the number of the limit that the command exceeds now; 0 if none."""
         pids = self.pids()
         used = sum(private_bytes(pid) for pid in pids)
         most, most_bytes = self.limits["processes"], self.limits["memory_mib"] * MIB
@@ -107,7 +112,7 @@ class Guard:
         self.pause = (FAST if is_busy else SLOW) if self.alone else CROWDED
         if len(pids) > most:
             return PROCESSES
-        # Pages that a fork shares are counted for each process; the exact count takes long.
+        # The first sum counts shared pages once per process; the exact sum is slow.
         if used > most_bytes and sum(exact_bytes(pid) for pid in pids) > most_bytes:
             return MEMORY
         return DISK if any(free(f) < floor for f, floor in self.floors.items()) else 0
@@ -142,7 +147,7 @@ def private_bytes(pid: int) -> int:
 
 
 def exact_bytes(pid: int) -> int:
-    """Memory of a process in which a page shared by n processes counts as a n-th of a page."""
+    """Return the proportional set size: a page shared by n processes counts as 1/n."""
     try:
         for line in read(f"/proc/{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):

@@ -1,4 +1,4 @@
-"""Restoring: the files of a backup, unpacked beside and put in place together, or not at all."""
+"""Restoring: unpacks a backup into a staging folder and moves it into place, all or nothing."""
 
 import contextlib
 import os
@@ -18,20 +18,20 @@ from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import PARTIAL
 
 ASIDE = "restored-settings"
-"""The folder of a home for settings that came with a backup and are not in force."""
+"""The folder of a home for settings from a backup that are not applied."""
 _PREFIX = f"{PARTIAL}restore-"
 _HARMLESS = {"token", "lock", "agiraph.toml"}
 _LONGEST_START = 64 * 1024
 
 
 def is_setting(name: str) -> bool:
-    """Whether a file of a home decides what is run: programs, prompts, tools, models."""
+    """Return whether a file decides what runs: programs, prompts, tools, models."""
     return name == "agiraph.toml" or name.startswith("agents/")
 
 
 @contextlib.contextmanager
 def prepared(path: Path) -> Generator[Home]:
-    """An empty home, locked. Whatever was made for it is removed if restoring fails."""
+    """Yield an empty, locked home; remove what was created for it if restoring fails."""
     path = path.expanduser().absolute()
     missing = [place for place in (path, *path.parents) if not os.path.lexists(place)]
     home = Home.open(path)
@@ -64,7 +64,7 @@ def _refuse_full(home: Home) -> None:
 
 @contextlib.contextmanager
 def stage(near: Path) -> Generator[Path]:
-    """A folder on the same disk for what is not in place yet; removed at the end."""
+    """Yield a staging folder on the same disk, so that renames are atomic; remove it at the end."""
     near.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=near))
     try:
@@ -74,7 +74,7 @@ def stage(near: Path) -> Generator[Path]:
 
 
 def unpack(archive: Archive, staged: Path, *, with_settings: bool) -> int:
-    """Write the files of the archive below the staged folder; how many there were."""
+    """Unpack the files of the archive into the staging folder; return how many."""
     count = 0
     with Folder.open(staged) as folder:
         for name, member in archive.files.items():
@@ -98,8 +98,10 @@ def _copy(name: str, source: IO[bytes], copy: IO[bytes]) -> None:
 
 
 def _without_processes(name: str, data: bytes) -> bytes:
-    """The record of a command's start, such that it names no process of this machine: what was
-    running when the backup was made is not ours, and may still run in the home it was made of."""
+    """Return started.json with another boot id, so that it refers to no process of this machine.
+
+    Otherwise `commands.resolve` could kill a process of the home from which the backup was made.
+    """
     try:
         started = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -111,7 +113,7 @@ def _without_processes(name: str, data: bytes) -> bytes:
 
 @contextlib.contextmanager
 def in_place(staged: Path, home: Path) -> Generator[None]:
-    """Move everything staged into the home; back again if what is done within fails."""
+    """Move all staged files into the home; move them back if the body fails."""
     moved: list[Path] = []
     try:
         for entry in sorted(staged.iterdir()):
@@ -129,7 +131,7 @@ def in_place(staged: Path, home: Path) -> Generator[None]:
 
 
 def put_database(staged: Path, target: Path) -> None:
-    """Move a closed database file to its place, durably."""
+    """Move a closed database file into place and sync the folder."""
     staged.replace(target)
     _sync(target.parent)
 

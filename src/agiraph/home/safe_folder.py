@@ -1,4 +1,4 @@
-"""Folder: a directory handle beneath which everything is opened, so that no path leads outside."""
+"""Safe folder: opens everything below a directory descriptor, so that no path leads outside."""
 
 import errno
 import os
@@ -21,10 +21,10 @@ from agiraph.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, 
 Kind = Literal["file", "folder", "other"]
 
 MOST_ENTRIES = 10_000
-"""What one listing, or one walk over a tree, may hold."""
+"""The most entries of one listing, or of one walk over a tree."""
 
-_SEEN_PER_FILE = 10
-"""A walk gives up on a tree that holds this many other things for each file it may return."""
+_ENTRIES_PER_FILE = 10
+"""A walk stops after this many entries for each file that it may return."""
 
 _LONGEST_APPENDED = 64 * 1024 * 1024
 _LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Folder:
-    """Close it, or use it with `with`, when nobody works with it any more."""
+    """An open directory. All paths are relative to it and follow no symbolic link; close it."""
 
     __slots__ = ("_fd", "_opener", "name")
 
@@ -61,11 +61,11 @@ class Folder:
         self._fd = fd
         self._opener = opener
         self.name = name
-        """What a sentence calls it; empty for the folder that all paths start from."""
+        """Its name in error messages; empty for the folder from which all paths start."""
 
     @classmethod
     def open(cls, path: Path, *, opener: Opener | None = None) -> Self:
-        """A folder whose path is trusted: from configuration, never from a model."""
+        """Open a folder by a trusted path: from configuration, never from a model."""
         fd = os.open(path, FOLDER)
         return cls(fd, name="", opener=opener or best_opener())
 
@@ -85,27 +85,27 @@ class Folder:
 
     def sub(self, rel: str, *, create: bool = False) -> "Folder":
         names = split(rel)
-        with self._explained(rel, kind="folder"):
+        with self._translate_errors(rel, kind="folder"):
             fd = self._descend(names, create=create)
         name = "/".join((self.name, *names) if self.name else names)
         return Folder(fd, name=name, opener=self._opener)
 
     def exists(self, rel: str) -> bool:
-        """Whether there is a file or folder here that could be opened; a link is nothing."""
+        """Return whether there is a regular file or folder at this path; links do not count."""
         names = split(rel)
         if not names:
             return True
         try:
-            with self._explained(rel), self._parent(names) as parent:
+            with self._translate_errors(rel), self._parent(names) as parent:
                 mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
         except Refused:
             return False
         return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
     def open_file(self, rel: str) -> BufferedReader:
-        """A regular file for reading. A pipe or device is refused at once instead of waited for."""
+        """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
         names = split(rel)
-        with self._explained(rel):
+        with self._translate_errors(rel):
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             mode = os.fstat(fd).st_mode
             if not stat.S_ISREG(mode):
@@ -114,7 +114,7 @@ class Folder:
         return os.fdopen(fd, "rb")
 
     def read(self, rel: str, *, offset: int = 0, limit: int) -> bytes:
-        """At most `limit` bytes, from `offset` on."""
+        """Return at most `limit` bytes from `offset` on."""
         with self.open_file(rel) as file:
             size = os.fstat(file.fileno()).st_size
             start = min(max(offset, 0), size)
@@ -122,30 +122,31 @@ class Folder:
             return file.read(max(min(limit, size - start), 0))
 
     def write(self, rel: str, data: bytes, *, synced: bool = True) -> None:
-        """Put a file in place, its folders included: whole old or whole new, whatever crashes.
+        """Replace a file atomically, creating its folders: a crash leaves old or new content.
 
-        Not synced, a power cut may take it along: for what can be made again from the rows.
+        Without `synced` a power cut may lose it: only for content that the rows can restore.
         """
         names = split(rel)
         fault("fx:before:write")
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             _replace(parent, names[-1], data, synced=synced)
         if synced:
-            self.settle("/".join(names[:-1]))
+            self.sync_path("/".join(names[:-1]))
         fault("fx:after:write")
 
-    def begin(self, rel: str, data: bytes) -> bool:
-        """Give a small file its first words unless it holds some; say whether it was written.
+    def write_if_empty(self, rel: str, data: bytes) -> bool:
+        """Write a small file unless it has content; return whether it was written.
 
-        It goes straight into place: cut off, it is empty, and that counts as not begun.
+        It is written in place, without a rename: a crash leaves it empty, and the next call writes
+        it again.
         """
         names = split(rel)
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             try:
                 fd = os.open(names[-1], flags, 0o600, dir_fd=parent)
             except OSError as error:
-                if error.errno == errno.ELOOP:  # a link is nothing, and gives way
+                if error.errno == errno.ELOOP:  # a link counts as missing, and is replaced
                     _replace(parent, names[-1], data, synced=False)
                 elif error.errno != errno.EISDIR:
                     raise
@@ -162,35 +163,38 @@ class Folder:
         return True
 
     def update(self, rel: str, data: bytes) -> bool:
-        """Write unless the file already holds exactly this; say whether it was written.
+        """Write a file unless it has exactly this content; return whether it was written.
 
-        A power cut may take it along: for what can be made again from the rows.
+        Not synced, so a power cut may lose it: only for content that the rows can restore.
         """
-        if self.begin(rel, data):
+        if self.write_if_empty(rel, data):
             return True
         if self.read(rel, limit=len(data) + 1) == data:
             return False
         self.write(rel, data, synced=False)
         return True
 
-    def divide(self, *names: str) -> bool:
-        """Make sure there are folders of these names in it; say whether one was made."""
-        with self._explained(""):
-            return any([_made(self._fd, name) for name in names])
+    def make_folders(self, *names: str) -> bool:
+        """Create the folders of these names that are missing; return whether one was created."""
+        with self._translate_errors(""):
+            return any([_make_folder(self._fd, name) for name in names])
 
     def append(self, rel: str, data: bytes) -> None:
-        """Add to the end, by writing the whole file anew: a crash leaves no half of an entry."""
+        """Append by replacing the whole file: a crash leaves no half of an entry.
+
+        The lock orders the threads of this process only.
+        """
         with _appending:
             old = self.read(rel, limit=_LONGEST_APPENDED) if self.exists(rel) else b""
             if len(old) + len(data) > _LONGEST_APPENDED:
-                raise Refused(f"{rel!r} is too large to add to; begin a new file.")
+                raise Refused(f"{rel!r} is too large to append to; begin a new file.")
             self.write(rel, old + data)
 
     def create_file(self, rel: str, *, mode: int = 0o600) -> BufferedWriter:
-        """A new file to write to, not safe from a crash: for trees that are renamed when whole."""
+        """Create a file for writing, not crash-safe: for trees that are renamed when complete."""
         names = split(rel)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._explained(rel), self._parent(names, create=True) as parent:
+        with self._translate_errors(rel), self._parent(names, create=True) as parent:
             fd = os.open(names[-1], flags, mode, dir_fd=parent)
             os.fchmod(fd, mode)
         return os.fdopen(fd, "wb")
@@ -198,7 +202,7 @@ class Folder:
     def rename(self, old: str, new: str) -> None:
         before, after = split(old), split(new)
         with (
-            self._explained(old),
+            self._translate_errors(old),
             self._parent(before) as source,
             self._parent(after) as target,
         ):
@@ -207,9 +211,9 @@ class Folder:
             os.fsync(source)
 
     def remove(self, rel: str) -> None:
-        """Remove a file or link, or a folder with all that is in it."""
+        """Remove a file or link, or a folder with its content."""
         names = split(rel)
-        with self._explained(rel), self._parent(names) as parent:
+        with self._translate_errors(rel), self._parent(names) as parent:
             mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 shutil.rmtree(names[-1], dir_fd=parent)
@@ -218,28 +222,28 @@ class Folder:
             os.fsync(parent)
 
     def sync(self, rel: str = "") -> None:
-        """Make durable which names a folder holds."""
+        """Make the names in a folder durable: fsync of a file does not cover its name."""
         with self.sub(rel) as folder:
             os.fsync(folder._fd)
 
-    def settle(self, rel: str) -> None:
-        """Make durable that a folder is there, and all that lead to it."""
+    def sync_path(self, rel: str) -> None:
+        """Make durable that a folder exists: sync it and every folder above it."""
         names = split(rel)
         for depth in range(len(names), -1, -1):
             self.sync("/".join(names[:depth]))
 
-    def sweep(self) -> None:
-        """Remove what a crash left half written. For a tree in which nobody writes just now."""
-        with suppress(Refused):  # a tree too large to look through is left as it is
-            for entry in self._tree(MOST_ENTRIES * _SEEN_PER_FILE, partial=True):
+    def remove_partial_files(self) -> None:
+        """Remove temporary files that a crash left. Nobody may be writing to the tree."""
+        with suppress(Refused):  # a tree that is too large is left as it is
+            for entry in self._tree(MOST_ENTRIES * _ENTRIES_PER_FILE, partial=True):
                 *parents, name = entry.name.split("/")
                 with self.sub("/".join(parents)) as folder, suppress(OSError):
                     os.unlink(name, dir_fd=folder._fd)
 
     def walk(self, *, limit: int = MOST_ENTRIES) -> list[Entry]:
-        """All regular files beneath, links skipped, by their paths, sorted; more are refused."""
+        """Return all regular files below, sorted by path, no links; refuse more than `limit`."""
         files: list[Entry] = []
-        for entry in self._tree(limit * _SEEN_PER_FILE):
+        for entry in self._tree(limit * _ENTRIES_PER_FILE):
             if entry.kind == "file":
                 files.append(entry)
             if len(files) > limit:
@@ -247,12 +251,12 @@ class Folder:
         return sorted(files, key=lambda entry: entry.name)
 
     def list(self, rel: str = "", *, limit: int = MOST_ENTRIES) -> list[Entry]:
-        """What a folder holds, sorted by name; a folder that holds more is refused."""
+        """Return the entries of a folder, sorted by name; refuse more than `limit`."""
         found = [e for e in self._scan(rel, limit) if not e.name.startswith(PARTIAL)]
         return sorted(found, key=lambda entry: entry.name)
 
     def _tree(self, limit: int, *, partial: bool = False) -> Iterator[Entry]:
-        """Everything beneath, depth first; or, instead, what a crash left half written."""
+        """Yield all entries below, depth first; with `partial`, only temporary files of a crash."""
         folders, seen = [""], 0
         while folders:
             at = folders.pop()
@@ -267,7 +271,7 @@ class Folder:
 
     def _scan(self, rel: str, limit: int) -> Iterator[Entry]:
         with (
-            self._explained(rel, kind="folder"),
+            self._translate_errors(rel, kind="folder"),
             self.sub(rel) as folder,
             os.scandir(folder._fd) as found,
         ):
@@ -286,7 +290,7 @@ class Folder:
         at = os.dup(self._fd)
         try:
             for name in names:
-                _made(at, name)
+                _make_folder(at, name)
                 above, at = at, step(at, name, FOLDER)
                 os.close(above)
         except BaseException:
@@ -298,7 +302,7 @@ class Folder:
     def _parent(
         self, names: tuple[str, ...], *, create: bool = False
     ) -> Generator[int, None, None]:
-        """The handle of the folder that holds the last of these names."""
+        """Yield the descriptor of the folder that contains the last of these names."""
         if not names:
             raise OSError(errno.EISDIR, "")
         if len(names) == 1:
@@ -315,8 +319,8 @@ class Folder:
         return repr(self.name) if self.name else "this folder"
 
     @contextmanager
-    def _explained(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
-        """Turn what the kernel says into a sentence that tells a model what to do."""
+    def _translate_errors(self, rel: str, *, kind: str = "file") -> Generator[None, None, None]:
+        """Translate errors of the kernel into sentences that tell a model what to do."""
         try:
             yield
         except FileNotFoundError as error:
@@ -331,8 +335,8 @@ class Folder:
             raise refusal(sentence.format(rel)) from error
 
 
-def _made(parent: int, name: str) -> bool:
-    """Make a folder, if there is nothing of that name yet."""
+def _make_folder(parent: int, name: str) -> bool:
+    """Create a folder unless the name exists; return whether it was created."""
     try:
         os.mkdir(name, 0o700, dir_fd=parent)
     except FileExistsError:
@@ -341,6 +345,7 @@ def _made(parent: int, name: str) -> bool:
 
 
 def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
+    """Write a temporary file and rename it over `name`. The caller syncs the folder."""
     temporary = f"{PARTIAL}{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -349,6 +354,7 @@ def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
             file.write(data)
             file.flush()
             if synced:
+                # Before the rename: else a power cut could leave the new name on an empty file.
                 os.fsync(file.fileno())
         fault("fx:in:write")
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -359,7 +365,7 @@ def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
 
 
 def _mode(parent: int, name: str) -> int:
-    """Private, and executable if the file it replaces was: a script stays a script."""
+    """Return the mode of a replacement: private, and executable if the old file was."""
     with suppress(FileNotFoundError):
         old = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
         if stat.S_ISREG(old) and old & stat.S_IXUSR:
@@ -371,9 +377,9 @@ def _entry(item: os.DirEntry[str]) -> Entry:
     found = item.stat(follow_symlinks=False)
     name = os.fsencode(item.name).decode(errors="replace")
     kind: Kind = "other"
-    if name == item.name:  # a name that is not text cannot be asked for, so it is not offered
+    if name == item.name:  # a name that is not UTF-8 cannot be requested, so it is not offered
         kind = "file" if stat.S_ISREG(found.st_mode) else kind
         kind = "folder" if stat.S_ISDIR(found.st_mode) else kind
-    # A command may set any time, also one that no calendar holds.
+    # A command may set any mtime, even one outside the range of datetime.
     modified = datetime.fromtimestamp(min(max(found.st_mtime, 0), _LATEST), UTC)
     return Entry(name=name, kind=kind, size=found.st_size, modified=modified)

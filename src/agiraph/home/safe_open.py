@@ -1,4 +1,8 @@
-"""Openers: two ways to open a path beneath a folder's handle, neither of which follows a link."""
+"""Safe open: opens a path relative to a directory descriptor without following any link.
+
+A command of an agent may swap a folder for a symbolic link between a check and an open. So no path
+is checked first and opened later: the kernel refuses links during the open itself.
+"""
 
 import ctypes
 import errno
@@ -11,10 +15,10 @@ from functools import cache, lru_cache
 from agiraph.domain.errors import OutOfScope
 
 Opener = Callable[[int, Sequence[str], int], int]
-"""Takes a folder's handle, the names on the way down and the flags; gives a new handle."""
+"""Opens the path `names` below a folder's descriptor with these flags; returns a descriptor."""
 
 PARTIAL = ".agiraph-part-"
-"""How the names of files begin that are not whole yet: never listed, never opened by name."""
+"""The prefix of temporary files: they are never listed and never opened by name."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
@@ -45,7 +49,7 @@ _syscall.argtypes = (
 
 @lru_cache(4096)
 def split(path: str) -> tuple[str, ...]:
-    """The names in a relative path, or `OutOfScope`; doubled slashes and `.` say nothing."""
+    """Return the names in a relative path; raise `OutOfScope` for `..`, absolute or odd paths."""
     if "\0" in path:
         raise OutOfScope("A path cannot hold a NUL character; leave it out.")
     if path.startswith("/"):
@@ -71,7 +75,7 @@ def _measure(path: str, names: Sequence[str]) -> None:
 
 
 def by_kernel(folder: int, names: Sequence[str], flags: int) -> int:
-    """One `openat2`: the kernel itself refuses links and ways out."""
+    """Open with one `openat2` call: the kernel refuses links and paths that lead outside."""
     path = os.fsencode("/".join(names) or ".")
     how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH_WITHOUT_LINKS)
     while True:
@@ -103,11 +107,11 @@ def by_walk(folder: int, names: Sequence[str], flags: int) -> int:
 
 
 def step(folder: int, name: str, flags: int) -> int:
-    """Open one name in a folder, never what a link of that name points to."""
+    """Open one name in a folder; raise ELOOP if it is a link."""
     try:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except NotADirectoryError:
-        # Asked for a folder, the kernel calls a link "not a directory"; openat2 calls it a link.
+        # With O_DIRECTORY the kernel reports ENOTDIR for a link; openat2 reports ELOOP.
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
@@ -115,7 +119,7 @@ def step(folder: int, name: str, flags: int) -> int:
 
 @cache
 def best_opener() -> Opener:
-    """The kernel's way if it works here, asked once."""
+    """Return `by_kernel` if openat2 works here, else `by_walk`; tested once."""
     if not sys.platform.startswith("linux"):
         return by_walk
     here = os.open(".", FOLDER)

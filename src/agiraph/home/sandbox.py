@@ -1,7 +1,7 @@
-"""Sandbox: what of the home a command sees, how much it may use, and whether that can be enforced.
+"""Sandbox: decides which files of the home a command sees and which limits apply.
 
-A command sees what the file tools of its agent may read, and may write to its own node's folder.
-Everything else of the home is hidden: the token, the database, settings, specialists, other teams.
+A command sees the files that its agent's file tools may read, and may write to its own node's
+folder. The rest of the home is hidden: token, database, settings, specialists, other teams.
 """
 
 import logging
@@ -17,29 +17,29 @@ from pathlib import Path
 from agiraph.home import confinement
 from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
-from agiraph.home.scopes import Place, Scope
+from agiraph.home.scopes import Area, Scope
 
 log = logging.getLogger("agiraph.commands")
 
 MOST_PUBLISHED = 200
-"""Folders of published files that a command sees: its references, then the newest."""
+"""The most `published` folders that a command sees: its references, then the newest."""
 
 NOT_CONFINED = (
     "Commands cannot be confined on this machine ({why}): every command can read the token and the "
-    "database of agiraph, and can do all that you can. Allow user namespaces, or run agiraph in a "
+    "database of agiraph, and has all your permissions. Allow user namespaces, or run agiraph in a "
     "container or as a user of its own."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What all processes of one command may use together; a file's size counts for each file."""
+    """Limits for all processes of one command together; `file_mib` applies to each file."""
 
     processes: int = 512
     memory_mib: int = 8192
     file_mib: int = 4096
     free_disk_mib: int = 256
-    """What must stay free on the disks of its folder and of /tmp."""
+    """MiB that must stay free on the disks of its folder and of /tmp."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -47,28 +47,28 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a command sees of the home. Paths have no symbolic links in them."""
+    """The paths that a command sees; none of them contains a symbolic link."""
 
     home: Path
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
-    """Inner folders win over outer ones, whichever they are listed under."""
+    """An inner folder overrides an outer one, in either list."""
     masked: tuple[Path, ...] = ()
     """Files outside the home that appear empty: the database, if it lies elsewhere."""
     offline: bool = False
-    """No network, and nothing to write to but `writable` and a /tmp of its own."""
+    """Whether it has no network and may write only to `writable` and its own /tmp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRules:
-    """What holds for every command of this runtime."""
+    """Rules for every command of this runtime."""
 
     limits: Limits = Limits()
     masked: tuple[Path, ...] = ()
 
 
 def database_files(url: str) -> tuple[Path, ...]:
-    """Return the files of an SQLite database; none for another one."""
+    """Return the files of an SQLite database; none for PostgreSQL."""
     if not url.startswith("sqlite:///"):
         return ()
     path = Path(url.removeprefix("sqlite:///")).expanduser().resolve()
@@ -89,17 +89,17 @@ def view_of(
     team = root / "teams" / scope.team.id
     node = team / "nodes" / scope.node
     notes = {
-        Place.SOUL: ("SOUL.md", "GOAL.md"),
-        Place.PLAN: ("PLAN.md",),
-        Place.TEAM_MEMORY: ("MEMORY.md", "memory"),
-        Place.OWN_DESK: (f"agents/{scope.agent}",),
+        Area.SOUL: ("SOUL.md", "GOAL.md"),
+        Area.PLAN: ("PLAN.md",),
+        Area.TEAM_MEMORY: ("MEMORY.md", "memory"),
+        Area.OWN_DESK: (f"agents/{scope.agent}",),
     }
     readable = [
         team / name for place, names in notes.items() if scope.reads(place) for name in names
     ]
-    if scope.reads(Place.OTHER_NODE):
+    if scope.reads(Area.OTHER_NODE):
         readable.append(team / "nodes")
-    elif scope.reads(Place.PUBLISHED):
+    elif scope.reads(Area.PUBLISHED):
         readable += _published(team / "nodes", refs)
     own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]
     return View(
@@ -119,7 +119,7 @@ def _published(nodes: Path, refs: Iterable[str]) -> list[Path]:
 
 
 def encode(view: View | None, limits: Limits) -> str:
-    """Write down for the supervisor what a command may see and use."""
+    """Encode view and limits for the supervisor's command line."""
     seen = None
     if view is not None:
         seen = {
@@ -139,7 +139,7 @@ def is_possible() -> bool:
 
 @cache
 def why_not() -> str | None:
-    """Why commands cannot be confined on this machine; None if they can. Tried out once."""
+    """Return why commands cannot be confined on this machine; None if they can. Tested once."""
     with tempfile.TemporaryDirectory() as folder:
         script = [sys.executable, "-I", "-S", confinement.__file__, folder]
         done = subprocess.run(script, capture_output=True, text=True, check=False, env={})
@@ -151,6 +151,6 @@ def why_not() -> str | None:
 
 @cache
 def warn_if_impossible() -> None:
-    """Log once that commands are not confined, if so."""
+    """Log a warning, once, if commands cannot be confined."""
     if (why := why_not()) is not None:
         log.warning("%s", NOT_CONFINED.format(why=why))

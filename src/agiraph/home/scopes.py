@@ -1,4 +1,4 @@
-"""Scopes: one table of who may read and write what, and the paths by which models name it."""
+"""Scopes: which role may read and write which area of a team's folder."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,9 @@ from agiraph.home.safe_open import split
 Want = Literal["r", "w"]
 
 
-class Place(StrEnum):
+class Area(StrEnum):
+    """A part of a team's folder to which one access rule applies."""
+
     OWN_SPEC = "own_spec"  # _spec.md and _refs.json of the agent's own node
     OWN_SCRATCH = "own_scratch"
     OWN_PUBLISHED = "own_published"
@@ -27,8 +29,8 @@ class Place(StrEnum):
     UNKNOWN = "unknown"
 
 
-P = Place
-ACCESS: dict[str, dict[Place, str]] = {
+P = Area
+ACCESS: dict[str, dict[Area, str]] = {
     "coordinator": {
         P.OWN_SPEC: "r",
         P.OWN_SCRATCH: "rw",
@@ -56,9 +58,9 @@ ACCESS: dict[str, dict[Place, str]] = {
         P.UNKNOWN: "",
     },
 }
-"""A role that is not named here has the access of a worker."""
+"""Access by role; any other role has the access of a worker."""
 
-_WORDS: dict[Place, str] = {
+_WORDS: dict[Area, str] = {
     P.OWN_SCRATCH: "scratch/…",
     P.OWN_DESK: "agents/{agent}/…",
     P.PLAN: "PLAN.md",
@@ -72,17 +74,17 @@ _WORDS: dict[Place, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
-    """Where a path leads: a place, the folder it is opened beneath, and the rest of the way."""
+class ScopedPath:
+    """A path that a model gave, resolved: its area, the folder to open, and the rest below it."""
 
-    place: Place
+    area: Area
     folder: str = ""
     rest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What one agent at work on one node may touch."""
+    """The files that one agent may access while it works on one node."""
 
     role: str
     agent: str
@@ -90,66 +92,66 @@ class Scope:
     team: TeamFolder
 
     def resolve(self, path: str, want: Want) -> tuple[Folder, str]:
-        """A folder of the caller's, to be closed, and what is left of the path beneath it."""
-        spot = self.locate(path)
-        if want not in self._access[spot.place]:
+        """Return the open folder, which the caller closes, and the rest of the path below it."""
+        found = self.locate(path)
+        if want not in self._access[found.area]:
             raise OutOfScope(self._refusal(path, want))
-        folder = self.team.folder.sub(spot.folder, create=want == "w")
-        return folder, "/".join(spot.rest)
+        folder = self.team.folder.sub(found.folder, create=want == "w")
+        return folder, "/".join(found.rest)
 
-    def locate(self, path: str) -> Spot:
-        """Names are compared byte for byte: what merely looks like a place is a scratch file."""
+    def locate(self, path: str) -> ScopedPath:
+        """Return the area of a path. Names are compared exactly; others are scratch files."""
         match names := split(path):
             case ("nodes", node, *rest) if node == self.node:
                 return self._locate_own(tuple(rest))
             case ("nodes", node, "published", *rest):
-                return _spot(P.PUBLISHED, f"nodes/{node}/published", rest)
+                return _scoped(P.PUBLISHED, f"nodes/{node}/published", rest)
             case ("nodes", *rest):
-                return _spot(P.OTHER_NODE, "nodes", rest)
+                return _scoped(P.OTHER_NODE, "nodes", rest)
             case ("agents", agent, *rest) if agent == self.agent:
-                return _spot(P.OWN_DESK, f"agents/{agent}", rest)
+                return _scoped(P.OWN_DESK, f"agents/{agent}", rest)
             case ("agents", *rest):
-                return _spot(P.OTHER_DESK, "agents", rest)
+                return _scoped(P.OTHER_DESK, "agents", rest)
             case ("SOUL.md" | "GOAL.md",):
-                return Spot(place=P.SOUL, rest=names)
+                return ScopedPath(area=P.SOUL, rest=names)
             case ("PLAN.md",):
-                return Spot(place=P.PLAN, rest=names)
+                return ScopedPath(area=P.PLAN, rest=names)
             case ("MEMORY.md",):
-                return Spot(place=P.TEAM_MEMORY, rest=names)
+                return ScopedPath(area=P.TEAM_MEMORY, rest=names)
             case ("memory", *rest):
-                return _spot(P.TEAM_MEMORY, "memory", rest)
+                return _scoped(P.TEAM_MEMORY, "memory", rest)
             case ("SOUL.md" | "GOAL.md" | "PLAN.md" | "MEMORY.md", *_):
-                return Spot(place=P.UNKNOWN)
+                return ScopedPath(area=P.UNKNOWN)
             case ("_spec.md" | "_refs.json" | "scratch" | "published", *_):
                 return self._locate_own(names)
             case _:
                 return self._locate_own(("scratch", *names))
 
-    def _locate_own(self, names: tuple[str, ...]) -> Spot:
+    def _locate_own(self, names: tuple[str, ...]) -> ScopedPath:
         home = f"nodes/{self.node}"
         match names:
             case ("scratch", *rest):
-                return _spot(P.OWN_SCRATCH, f"{home}/scratch", rest)
+                return _scoped(P.OWN_SCRATCH, f"{home}/scratch", rest)
             case ("published", *rest):
-                return _spot(P.OWN_PUBLISHED, f"{home}/published", rest)
+                return _scoped(P.OWN_PUBLISHED, f"{home}/published", rest)
             case () | ("_spec.md" | "_refs.json",):
-                return _spot(P.OWN_SPEC, home, names)
+                return _scoped(P.OWN_SPEC, home, names)
             case _:
-                return Spot(place=P.UNKNOWN)
+                return ScopedPath(area=P.UNKNOWN)
 
-    def reads(self, place: Place) -> bool:
-        return "r" in self._access[place]
+    def reads(self, area: Area) -> bool:
+        return "r" in self._access[area]
 
     @property
-    def _access(self) -> dict[Place, str]:
+    def _access(self) -> dict[Area, str]:
         return ACCESS.get(self.role, ACCESS["worker"])
 
     def _refusal(self, path: str, want: Want) -> str:
         verb = "read" if want == "r" else "write"
-        granted = [words for place, words in _WORDS.items() if want in self._access[place]]
+        granted = [words for area, words in _WORDS.items() if want in self._access[area]]
         open_to = ", ".join(granted).format(agent=self.agent)
         return f"You may not {verb} {path[:200]!r}. You may {verb} these: {open_to}."
 
 
-def _spot(place: Place, folder: str, rest: list[str] | tuple[str, ...]) -> Spot:
-    return Spot(place=place, folder=folder, rest=tuple(rest))
+def _scoped(area: Area, folder: str, rest: list[str] | tuple[str, ...]) -> ScopedPath:
+    return ScopedPath(area=area, folder=folder, rest=tuple(rest))

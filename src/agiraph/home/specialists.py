@@ -1,7 +1,7 @@
-"""Specialists: files that describe who can be hired; ours, and what a home adds or replaces.
+"""Specialists: reads the files that describe agents to hire, built in and from the home.
 
 A file has front matter (name, description, tools, model, examples, when_not_to_use) and a body, the
-prompt. The agent files of Claude Code load as they are: their tools are known here by other names.
+prompt. Agent files of Claude Code load unchanged; their tool names are mapped to ours.
 """
 
 import logging
@@ -26,7 +26,7 @@ _ENTRIES = re.compile(
     r"^(?=(?:name|description|tools|model|color|examples|when_not_to_use):)", re.MULTILINE
 )
 _TAKEN = frozenset({"coordinator", "worker", "human", "system", "everyone", "new", "cli"})
-"""What means something else where a specialist's name can stand."""
+"""Reserved words: each means something else where a specialist's name can be used."""
 
 _OTHER_NAMES = {
     "Read": ("read_file",),
@@ -43,20 +43,22 @@ _OTHER_NAMES = {
     "Agent": ("assign_task", "task_output"),
     "*": (),
 }
-"""What others call tools, and which of ours do the same."""
+"""Tool names of Claude Code, and our tools that do the same."""
 
 
 def specialists(home: Home | None = None) -> dict[str, Specialist]:
-    """Everyone who can be hired, by name. A file that cannot be read is left out and logged."""
+    """Return all specialists by name. A file that cannot be read is logged and skipped."""
     found = [*_of_agiraph()]
     if home is not None and home.folder.exists("agents"):
         found += _of_home(home)
-    return {s.name: s for s in sorted(found, key=lambda s: s.name)}  # of two the home's comes last
+    return {
+        s.name: s for s in sorted(found, key=lambda s: s.name)
+    }  # the home's file overrides a built-in one
 
 
 @cache
 def _of_agiraph() -> tuple[Specialist, ...]:
-    """Those that come with us; as they never change, they are read once."""
+    """Return the built-in specialists; read once, since they never change."""
     ours = files("agiraph") / "specialists"
     names = [file.name for file in ours.iterdir()]
     return tuple(_read("agiraph", names, lambda name: ours.joinpath(name).read_bytes()))
@@ -111,7 +113,7 @@ def parse(text: str, file_name: str) -> Specialist:
 
 
 def _front_matter(text: str) -> dict[str, Any]:
-    """YAML; or, where a description has colons in it as many have, entry by entry."""
+    """Parse YAML; if that fails, as with colons in a description, parse entry by entry."""
     if (whole := _yaml(text)) is not None:
         return whole
     about: dict[str, Any] = {}
@@ -124,7 +126,7 @@ def _front_matter(text: str) -> dict[str, Any]:
 def _yaml(text: str) -> dict[str, Any] | None:
     try:
         read = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that is none
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: an invalid date
         return None
     return cast(dict[str, Any], read) if isinstance(read, dict) else None
 

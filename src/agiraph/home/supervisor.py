@@ -1,19 +1,21 @@
-"""Supervisor: a small process of its own that runs one command and writes down how it ended.
+"""Supervisor: a small process that runs one command and records how it ended.
 
     runtime ── supervisor ── warden ── bash -c COMMAND ── whatever that starts
 
-It is started for every command, so it imports little and knows nothing of the package:
+It starts for every command, so it imports little and nothing of the package:
 
     python -I -S supervisor.py SPOOL RUNTIME_PID TIMEOUT CWD COMMAND_SHA256 SPEC COMMAND
 
 SPEC is a marshalled dict in hexadecimal digits: `limits`, and `view` (see confinement) or None.
 
-Descriptor 0 is a pipe from the runtime: a byte cancels, its end means that the runtime is gone.
-Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool directory, locked
-until supervisor and warden are gone: whoever gets the lock knows that nothing more will happen.
+Descriptor 0 is a pipe from the runtime: a byte cancels the command, end of file means that the
+runtime is dead. Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool
+directory, locked until supervisor and warden have ended: a process that gets the lock knows that
+nothing of the command runs any more.
 
-Killing the warden is enough to end everything: it is process 1 of a pid namespace. Where there
-are no namespaces it adopts what is orphaned, and so does the supervisor after it, by hand.
+The warden is process 1 of a pid namespace, so killing it makes the kernel kill every process of the
+command. Without namespaces the warden is a subreaper, which inherits orphans; if it dies, the
+supervisor inherits them and kills them itself.
 """
 
 # ruff: noqa: PTH100, PTH120, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     import signal
     from typing import Any
 else:
-    # The C half alone: the other one imports enum, which takes as long as all the rest here.
+    # The C module alone: `signal` imports enum, which takes as long as all the rest here.
     import _signal as signal
 
 if TYPE_CHECKING or __package__:
@@ -48,45 +50,46 @@ if TYPE_CHECKING or __package__:
         read,
     )
 else:
-    # Run as a script, compiled or not: the files beside this one, without the package.
+    # Run as a script, compiled or not: load the files beside this one, without the package.
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(folder.removesuffix("/__pycache__"))
     import confinement
     from processes import MIB, Guard, boot, born, descendants, describe, has_children, kill, read
 
 SPOOL_MARK = "AGIRAPH_SPOOL"
-"""Without a namespace every process of a command carries its spool's path in this variable."""
+"""The environment variable with the spool's path that marks a command's processes where there is
+no namespace. `commands` finds survivors of a dead supervisor by it."""
 ISOLATION = "AGIRAPH_ISOLATION"
-"""Asks for one kind of isolation: pid, user or plain. Tests do; the command never sees it."""
+"""Selects one kind of isolation (pid, user or plain), for tests; removed for the command."""
 
 OUTPUT_CAP = 256 * 1024 * 1024
-"""The most that is kept of a command's output, its newest end included; the rest is counted."""
+"""The most bytes of output that are kept, including its end; the rest is only counted."""
 OUTPUT_END = 16 * 1024
 SYNC_CAP = 1024 * 1024
-"""Output up to here survives a power cut. Beyond, the wait for the disk is not worth it."""
+"""Output up to this size is synced to disk; for more, the wait is not worth it."""
 GRACE = 1.0
-"""Seconds between asking a command to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 STUBBORN = 5.0
-"""Seconds after which we no longer wait for what not even SIGKILL ends (a dead network disk)."""
+"""Seconds to wait for a process that not even SIGKILL ends, such as one on a dead network disk."""
 
 CONTROL, TICKS, SPOOL = 0, 1, 3
 CHUNK = 64 * 1024
 PIPE_MAX = 1024 * 1024
-"""The largest buffer that a command can give its end of the pipe."""
+"""The largest buffer to which a command can set its pipe."""
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 OVER_LIMIT = 24
-"""A report of the warden is a wait status, or the number of a limit shifted by so many bits."""
+"""A report of the warden is a wait status, or a limit's number shifted left by this many bits."""
 WATCHED = ("/tmp", "/var/tmp")
-"""Folders whose disks a command must not fill, besides that of its own folder."""
+"""Folders whose disks a command must not fill, besides its working folder."""
 EAGERNESS = b"500"
-"""How much sooner the kernel ends a command than the runtime if the machine has no memory left."""
+"""The command's oom_score_adj: if memory runs out, the kernel kills it before the runtime."""
 
 libc = ctypes.CDLL(None)
 
 
 class Output:
-    """What the command says, on disk: everything up to the cap, then a count and the newest end."""
+    """The command's output on disk: all of it up to the cap, then a count and the end."""
 
     def __init__(self) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -96,7 +99,7 @@ class Output:
         self.end = b""
 
     def take(self, pipe: int) -> int:
-        """Move one piece from the pipe to the disk; 0 if there is none."""
+        """Move one piece from the pipe to the disk; return its size, 0 if there is none."""
         try:
             piece = os.read(pipe, CHUNK)
         except BlockingIOError:
@@ -108,7 +111,7 @@ class Output:
         try:
             os.write(TICKS, b".")
         except OSError:
-            pass  # the pipe is full: it is behind and will look anyway; or nobody looks any more
+            pass  # full: the runtime has ticks to read anyway; or the runtime is dead
         return len(piece)
 
     def keep(self, piece: bytes) -> int:
@@ -116,12 +119,12 @@ class Output:
             kept = os.write(self.file, piece) if piece else 0
         except OSError:
             kept = 0
-        # Once the disk is full nothing more is tried: what is kept must have no holes.
+        # After a failed write nothing more is tried: the kept output must have no holes.
         self.room = self.room - kept if kept == len(piece) else 0
         return kept
 
     def finish(self, pipe: int) -> None:
-        """Take what the dead left in the pipe, and no more: somebody else may be writing to it."""
+        """Read the rest of the pipe, at most its capacity: an escaped process may still write."""
         limit = self.bytes + PIPE_MAX
         while self.bytes < limit and self.take(pipe):
             pass
@@ -132,11 +135,11 @@ class Output:
             if self.bytes <= SYNC_CAP:
                 os.fdatasync(self.file)
         except OSError:
-            pass  # the disk is full; how it ended can still be told
+            pass  # the disk is full; result.json has its space already
 
 
 class Order:
-    """What is to be run, and how."""
+    """The command line of the supervisor, decoded."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.spool, parent, timeout, self.cwd, self.digest, spec, self.command = arguments
@@ -145,14 +148,14 @@ class Order:
         self.view: dict[str, Any] | None = given["view"]
         self.parent = int(parent)
         self.timeout = float(timeout)
-        # Not os.environ: Python may have put an LC_CTYPE there (PEP 538).
+        # Not os.environ: Python may have added LC_CTYPE to it (PEP 538).
         entries = read("/proc/self/environ").split(b"\0")
         self.environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
         self.isolation = self.environment.pop(ISOLATION.encode(), b"").decode()
 
 
 class Warden:
-    """The command's first process: starts it, reaps the orphans, takes all along when it ends."""
+    """Process 1 of the command: starts it, reaps orphans, checks limits; its death kills all."""
 
     def __init__(self, order: Order) -> None:
         self.may_start, self.go = os.pipe()
@@ -171,13 +174,15 @@ class Warden:
         os.set_blocking(self.output, False)
 
     def live(self, order: Order) -> None:
+        """Run as the warden, in the child process."""
+        # If the supervisor dies, the kernel kills the warden, and so the whole command.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.close(self.go)
         if not os.read(self.may_start, 1):
-            return  # the supervisor has gone before it could say so
+            return  # the supervisor died before it gave the start signal
         alone = order.isolation != "plain" and confinement.show_own_processes()
         try:
             restrict(order, alone=alone)
@@ -197,7 +202,7 @@ class Warden:
         os.write(self.reports, report.to_bytes(4, "little"))
 
     def is_over(self, main: int) -> bool:
-        """Reap what has ended, and tell how the command did; whether no process is left."""
+        """Reap ended children, report the command's status; return whether no process is left."""
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == main:
@@ -228,7 +233,7 @@ class Warden:
 
 
 def restrict(order: Order, *, alone: bool) -> None:
-    """Take from this process, and so from the command, what it must not see or use."""
+    """Remove this process's access and set its limits; the command inherits both."""
     os.chdir(order.cwd)
     with open("/proc/self/oom_score_adj", "wb") as file:
         file.write(EAGERNESS)
@@ -244,11 +249,11 @@ def restrict(order: Order, *, alone: bool) -> None:
 
 
 def wake_up(number: int, frame: object) -> None:
-    """Nothing: that it was called has already put a byte into the wake-up pipe."""
+    """Do nothing: the signal has already written a byte to the wake-up pipe."""
 
 
 class Watch:
-    """Everything that can happen to a running command, while its output goes to disk."""
+    """Waits for the end, a cancel, a signal or the deadline, and moves output to disk meanwhile."""
 
     def __init__(self, warden: Warden, output: Output) -> None:
         self.warden = warden
@@ -263,42 +268,44 @@ class Watch:
             self.poll.register(pipe, select.POLLIN)
 
     def wait(self, deadline: float) -> tuple[str, int | None]:
-        """What happens next, and the wait status if it is that the command has ended."""
+        """Return what happened, and the warden's report if it sent one."""
         while (left := deadline - time.monotonic()) > 0:
             for pipe, _ in self.poll.poll(min(left, 3600.0) * 1000):
                 if pipe == self.warden.output:
                     self.output.take(pipe)
-                elif pipe == self.warden.report:
-                    if not (status := os.read(pipe, 4)):
-                        return "gone", None
-                    said = int.from_bytes(status, "little")
-                    return ("over_limit" if said >> OVER_LIMIT else "exited"), said
-                elif pipe == CONTROL and os.read(pipe, 1):
-                    return "cancelled", None
                 else:
-                    return "interrupted", None
+                    return self.read_event(pipe)
         return "timed_out", None
 
+    def read_event(self, pipe: int) -> tuple[str, int | None]:
+        if pipe != self.warden.report:
+            is_cancel = pipe == CONTROL and os.read(pipe, 1)
+            return ("cancelled" if is_cancel else "interrupted"), None
+        if not (report := os.read(pipe, 4)):
+            return "gone", None
+        said = int.from_bytes(report, "little")
+        return ("over_limit" if said >> OVER_LIMIT else "exited"), said
+
     def ask_to_end(self) -> None:
-        """SIGTERM to all, and time to act on it, unless the runtime dies meanwhile."""
+        """Send SIGTERM to all processes and wait `GRACE` seconds, or until the runtime dies."""
         kill(descendants(self.warden.pid), signal.SIGTERM)
         deadline = time.monotonic() + GRACE
         while self.wait(deadline)[0] in ("exited", "cancelled"):
-            pass  # its main process has ended, others may still be tidying up
+            pass  # its main process has ended, others may still be cleaning up
 
     def end(self, isolation: str) -> None:
-        """SIGKILL to all. It returns when there is nobody left."""
+        """Kill all processes; return when none is left, or after `STUBBORN` seconds."""
         kill([self.warden.pid], signal.SIGKILL)
         deadline = time.monotonic() + STUBBORN
         while has_children() and time.monotonic() < deadline:
             signal.sigtimedwait({signal.SIGCHLD}, 0.1)
             if isolation == "plain":
-                # Whoever a pass misses is our child by the time we have reaped its parent.
+                # A process forked during one pass is our child in the next: we are its subreaper.
                 kill(descendants(os.getpid()), signal.SIGKILL)
 
 
 def write_down(name: str, text: str) -> None:
-    """All of it under its final name or nothing, even if the power goes."""
+    """Write a file of the spool atomically and durably: fsync, rename, fsync of the folder."""
     file = os.open(name + ".tmp", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=SPOOL)
     if os.write(file, text.encode()) < len(text.encode()):
         raise OSError(f"no room for {name}")
@@ -310,7 +317,7 @@ def write_down(name: str, text: str) -> None:
 
 
 def write_start(order: Order, warden: Warden) -> None:
-    # Commands fill disks: the room for the result is taken while there is some.
+    # Reserve space for the result now: the command may fill the disk.
     file = os.open("result.json.tmp", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=SPOOL)
     os.posix_fallocate(file, 0, 512)
     os.close(file)
@@ -349,12 +356,12 @@ def main() -> None:
             try:
                 os.close(int(name))
             except OSError:
-                pass  # the one that listed them
+                pass  # the descriptor of the listing itself
     os.set_inheritable(SPOOL, False)
     os.set_blocking(TICKS, False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The runtime raises its own limit. Programs that use select() break above 1,024, and some
-    # close every number up to their limit when they start; one that needs more can raise it.
+    # close every descriptor up to the limit at start; a program that needs more can raise it.
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -367,8 +374,10 @@ def main() -> None:
     output = Output()
     watch = Watch(warden, output)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # The runtime may have died before prctl: then no signal ever comes.
     if os.getppid() != order.parent:
-        return  # the runtime died before we could be told so
+        return
+    # Durable before the command starts: a spool without it proves that nothing ran.
     write_start(order, warden)
     begun = time.monotonic()
     os.write(warden.go, b"g")
@@ -383,4 +392,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # nothing of ours needs tidying up, and Python would take its time
+    os._exit(0)  # skips the interpreter's slow shutdown; nothing needs cleanup

@@ -8,7 +8,7 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
-from agiraph.home.scopes import Place
+from agiraph.home.scopes import Area
 from agiraph.policies import taint
 from agiraph.services.board import approvals
 from agiraph.services.mail import bus
@@ -103,7 +103,7 @@ def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:
         return [str(value).strip()]
     spot = ctx.scope.locate(str(value))
     rest = "/".join(spot.rest)
-    if spot.place is Place.OWN_SCRATCH:
+    if spot.area is Area.OWN_SCRATCH:
         return [rest, f"scratch/{rest}", f"{spot.folder}/{rest}"]
     return [f"{spot.folder}/{rest}".strip("/")]
 

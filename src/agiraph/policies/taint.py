@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.home import sandbox
-from agiraph.home.scopes import Place
+from agiraph.home.scopes import Area
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.context import RunContext
@@ -96,7 +96,7 @@ def _bash(ctx: RunContext, call: ToolCall) -> str | None:
 
 def _write(ctx: RunContext, call: ToolCall) -> str | None:
     spot = ctx.scope.locate(str(call.arguments.get("path", "")))
-    if spot.place is Place.OWN_SCRATCH:
+    if spot.area is Area.OWN_SCRATCH:
         return None
     return "later work would read what it writes there"
 

@@ -161,6 +161,6 @@ class Dispatcher:
 
     async def _model_pause(self, lease: Lease, error: ModelUnavailable) -> float:
         """Wait as long again as it has been out already, within bounds."""
-        said = await self.store.read(threads.last_spoken, lease.thread_id)
+        said = await self.store.read(threads.last_turn_of_agent, lease.thread_id)
         out = (self.clock.now() - said.at).total_seconds() if said else 0.0
         return max(min(max(out, MODEL_PAUSE), LONGEST_MODEL_PAUSE), error.retry_after or 0.0)

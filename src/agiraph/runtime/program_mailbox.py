@@ -44,7 +44,7 @@ class Post:
         """The files as the thread knows them: what was heard; what was said stays."""
         heard = [t.text for t in own_turns(self._ctx) if (t.ref or "").startswith("msg_")]
         self._folder.write(INBOX, _as_inbox(heard))
-        self._folder.begin(OUTBOX, b"")
+        self._folder.write_if_empty(OUTBOX, b"")
 
     async def exchange(self) -> None:
         """Bring in what was said to the program and carry out what it said: whole lines."""

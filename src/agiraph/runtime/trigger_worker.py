@@ -18,7 +18,7 @@ from agiraph.runtime.periodic import Rounds
 from agiraph.services.triggers import configuration, due, firing
 from agiraph.store import triggers
 from agiraph.store.database import Store
-from agiraph.store.triggers import TRIGGERS, Ear, Errand
+from agiraph.store.triggers import TRIGGERS, Errand, EventSubscription
 from agiraph.store.tx import Aftermath
 
 EVERY = timedelta(minutes=1)
@@ -39,7 +39,7 @@ class Ticker:
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
     alone: bool = True
     """Whether no other process works on this database."""
-    _ears: list[Ear] = field(default_factory=list[Ear])
+    _ears: list[EventSubscription] = field(default_factory=list[EventSubscription])
     """Who waits for events, as far as is known."""
     _is_stale: bool = True
     """Whether that may have changed."""
@@ -119,7 +119,7 @@ class Ticker:
         if self._is_stale:
             self._is_stale, self._is_asking = False, True
             try:
-                self._ears = await self.store.read(triggers.ears)
+                self._ears = await self.store.read(triggers.event_subscriptions)
             finally:
                 self._is_asking = False
                 came, self._meanwhile = self._meanwhile, []

@@ -31,7 +31,7 @@ def stuck(tx: Tx, *, is_running: bool) -> list[str]:
     ]
     found += [
         f"{trigger.id} is due at {trigger.due_at:%Y-%m-%d %H:%M}, but no timer will ring."
-        for trigger in health.unarmed(tx)
+        for trigger in health.triggers_without_timer(tx)
     ]
     found += [f"The queue {key} holds work that nobody is told of." for key in _forgotten(tx)]
     if is_running:
@@ -65,7 +65,7 @@ def _unattended(tx: Tx, node: WorkNode) -> str | None:
 
 
 def _forgotten(tx: Tx) -> list[str]:
-    return health.forgotten(tx)
+    return health.queues_without_job(tx)
 
 
 def for_people(tx: Tx) -> list[str]:
@@ -89,9 +89,9 @@ def for_people(tx: Tx) -> list[str]:
 def undelivered(tx: Tx, *, is_running: bool) -> list[str]:
     """Words that did not arrive."""
     found = [_told(delivery) for delivery in deliveries.failed(tx, limit=20)]
-    if many := health.unheard(tx, since=tx.now - UNHEARD):
+    if many := health.count_unseen_messages(tx, since=tx.now - UNHEARD):
         found.append(f"{many} messages to agents have not been seen for an hour.")
-    if is_running and (many := health.unsent(tx, since=tx.now - 5 * LATE)):
+    if is_running and (many := health.count_overdue_deliveries(tx, since=tx.now - 5 * LATE)):
         found.append(f"{many} deliveries are late.")
     return found
 
@@ -136,7 +136,7 @@ def _set_timers(tx: Tx) -> list[str]:
     for wait in health.sleeping_without_a_timer(tx):
         waits.set_timer(tx, wait.waiting_on.id, tx.now)
         done.append(f"{wait.node_id} wakes now.")
-    for trigger in health.unarmed(tx):
+    for trigger in health.triggers_without_timer(tx):
         firing.arm(tx, trigger, trigger.due_at)
         done.append(f"{trigger.id} has its timer again.")
     return done

@@ -1,4 +1,4 @@
-"""Passes, the audit and answers already given, as rows."""
+"""Access: access tokens, the audit log, and responses stored by idempotency key."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +13,12 @@ AUDIT = Table("audit", AuditEntry)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a request was answered."""
+    """The stored response to a request with an idempotency key."""
 
     who: str
     key: str
     request: str
-    """A digest of what was asked: a key stands for one request only."""
+    """A digest of the request: a key may be used for one request only."""
     status: int
     body: str
     at: datetime
@@ -33,7 +33,7 @@ def by_digest(tx: Tx, digest: str) -> Token | None:
 
 
 def in_force(tx: Tx) -> list[Token]:
-    """Every pass that opens something now."""
+    """Return the tokens that are neither revoked nor expired."""
     where = (
         "revoked_at is null and (expires_at is null or expires_at > :now) order by created_at, id"
     )
@@ -41,7 +41,7 @@ def in_force(tx: Tx) -> list[Token]:
 
 
 def use_up(tx: Tx, identity: str) -> bool:
-    """Take a pass that is good once; False if somebody was quicker."""
+    """Use up a one-time token; return False if it was used before."""
     sql = "update passes set used_at = :now where id = :id and used_at is null"
     return tx.run(sql, id=identity, now=to_micros(tx.now)) == 1
 
@@ -51,7 +51,11 @@ def audit(tx: Tx, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
 
 
 def claim(tx: Tx, *, who: str, key: str, request: str) -> bool:
-    """Take a key for a request; False if it is taken. Waits for whoever is just taking it."""
+    """Claim an idempotency key; return False if it is taken.
+
+    Waits while another transaction holds the same key and has not committed: the unique index
+    makes the insert wait, so that only one of two equal requests acts.
+    """
     sql = (
         "insert into answered (who, key, request, status, body, at)"
         " values (:who, :key, :request, 0, '', :at) on conflict do nothing"
@@ -60,7 +64,7 @@ def claim(tx: Tx, *, who: str, key: str, request: str) -> bool:
 
 
 def fill(tx: Tx, *, who: str, key: str, status: int, body: str) -> None:
-    """Write down what the request with this key was answered."""
+    """Store the response to the request with this key."""
     sql = "update answered set status = :status, body = :body where who = :who and key = :key"
     tx.run(sql, who=who, key=key, status=status, body=body)
 
@@ -80,7 +84,7 @@ def about(tx: Tx, name: str) -> str | None:
 
 
 def note(tx: Tx, name: str, value: str) -> None:
-    """Write down a fact about this database, unless it is known."""
+    """Store a fact about this database, unless it is stored already."""
     tx.run(
         "insert into about (name, value) values (:name, :value) on conflict (name) do nothing",
         name=name,

@@ -1,8 +1,8 @@
-"""Following: what other processes commit and say, heard in this one, over PostgreSQL.
+"""Change feed: passes the events and reply texts of other processes to this one, over PostgreSQL.
 
-Every commit with events says so on a channel (`PostgresTx.finish`). Whoever follows reads the rows
-after its cursor, so what a lost connection kept from it is read later: nothing is missed, nothing
-told twice. Words of replies are told on a channel of their own and kept nowhere; they may be lost.
+Every commit with events sends a notification (`PostgresTx.finish`). The feed then reads the rows
+after its cursor, so it delivers each event once and in order, even after a lost connection. The
+text of a reply that is being written has a channel of its own, is stored nowhere and may be lost.
 """
 
 import asyncio
@@ -20,23 +20,24 @@ from agiraph.domain.ids import TeamId, ThreadId
 from agiraph.logs import Streak
 from agiraph.store import events
 from agiraph.store.database import Store
-from agiraph.store.notify import Notice, listen
-from agiraph.store.postgres import EVENTS, WORDS
+from agiraph.store.notify import Notification, listen
+from agiraph.store.postgres import EVENTS_CHANNEL, REPLY_TEXT_CHANNEL
 from agiraph.store.tx import Aftermath, Tx
 
-PAGE = 500
-PIECE = 1000
-"""Letters of one notice: PostgreSQL takes 8,000 bytes, and a letter may need six of them."""
-MOST_HELD = 256 * 1024
-"""Letters that wait to be told; what comes beyond them is not told."""
-TELL_SECONDS = 0.1
-"""How long words are gathered before they are told."""
-MOST_OVER = 2000
-_ENDS = frozenset({"node.completed", "node.failed", "node.cancelled"})
+PAGE_EVENTS = 500
+PIECE_CHARS = 1000
+"""Characters in one notification: PostgreSQL allows 8,000 bytes, and one character takes up to six
+of them as JSON."""
+MAX_PENDING_CHARS = 256 * 1024
+"""Characters that wait to be sent; further text is dropped."""
+SEND_INTERVAL_S = 0.1
+"""How long text is collected before it is sent."""
+MAX_FINISHED = 2000
+_NODE_ENDED = frozenset({"node.completed", "node.failed", "node.cancelled"})
 
 
-class Follower:
-    """Tells of everything that is committed, whoever does it, in order and once."""
+class ChangeFeed:
+    """Publishes every committed event of every process, in order and once."""
 
     def __init__(
         self,
@@ -44,47 +45,48 @@ class Follower:
         store: Store,
         *,
         publish: Callable[[Event], None],
-        hear: Callable[[Words], None],
-        streak: Streak | None = None,
+        on_reply_text: Callable[[Words], None],
+        failures: Streak | None = None,
     ) -> None:
         self._url = url
         self._store = store
         self._publish = publish
-        self._hear = hear
-        self._streak = streak
+        self._on_reply_text = on_reply_text
+        self._failures = failures
         self._cursors: dict[TeamId, int] = {}
-        self._over: OrderedDict[str, int] = OrderedDict()
-        """Threads by their last published reply, and nodes that have ended."""
+        """The number of the last published event of each team."""
+        self._finished: OrderedDict[str, int] = OrderedDict()
+        """The last published turn of each thread, and the nodes that have ended."""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """From here on nothing is missed; what was before is for others to read."""
+        """Publish the events that commit from now on. Readers fetch earlier ones themselves."""
         self._cursors = await self._store.read(events.heads, archived=True)
-        following = listen(
-            *(self._url, (EVENTS, WORDS)),
-            look=self._look_everywhere,
-            take=self._take,
-            streak=self._streak,
+        listening = listen(
+            *(self._url, (EVENTS_CHANNEL, REPLY_TEXT_CHANNEL)),
+            on_connect=self._catch_up_all,
+            on_notification=self._on_notification,
+            failures=self._failures,
         )
-        self._task = asyncio.create_task(following, name="following")
+        self._task = asyncio.create_task(listening, name="following")
 
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _take(self, notice: Notice) -> None:
-        if notice.channel == EVENTS:
-            team_id, _, seq = notice.payload.rpartition(" ")
+    async def _on_notification(self, notification: Notification) -> None:
+        if notification.channel == EVENTS_CHANNEL:
+            team_id, _, seq = notification.payload.rpartition(" ")
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
-        words = Words(**orjson.loads(notice.payload))
-        is_over = words.node_id in self._over or self._over.get(words.thread_id, 0) > words.after
-        if not is_over:
-            self._hear(words)
+        words = Words(**orjson.loads(notification.payload))
+        last_turn = self._finished.get(words.thread_id, 0)
+        if words.node_id not in self._finished and last_turn <= words.after:
+            self._on_reply_text(words)
 
-    async def _look_everywhere(self) -> None:
+    async def _catch_up_all(self) -> None:
         for team_id, head in (await self._store.read(events.heads, archived=True)).items():
             if head > self._cursors.get(team_id, 0):
                 await self._catch_up(team_id)
@@ -92,75 +94,78 @@ class Follower:
     async def _catch_up(self, team_id: TeamId) -> None:
         while True:
             cursor = self._cursors.get(team_id, 0)
-            rows = await self._store.read(events.after, team_id, cursor, limit=PAGE)
+            rows = await self._store.read(events.after, team_id, cursor, limit=PAGE_EVENTS)
             for event in rows:
                 self._cursors[team_id] = event.seq
-                self._remember(event)
+                self._note_finished(event)
                 self._publish(event)
-            if len(rows) < PAGE:
+            if len(rows) < PAGE_EVENTS:
                 return
 
-    def _remember(self, event: Event) -> None:
-        """What has ended: rows are read ahead of words that were said before them."""
+    def _note_finished(self, event: Event) -> None:
+        """Remember what has ended: rows are read at once, and text sent earlier arrives later."""
         if event.type == "turn.added":
-            self._over[event.data["thread_id"]] = event.data["seq"]
-        elif event.type in _ENDS:
-            self._over[event.data["node_id"]] = 0
-        elif event.type == "node.assigned":  # tried again
-            self._over.pop(event.data["node_id"], None)
-        while len(self._over) > MOST_OVER:
-            self._over.popitem(last=False)
+            self._finished[event.data["thread_id"]] = event.data["seq"]
+        elif event.type in _NODE_ENDED:
+            self._finished[event.data["node_id"]] = 0
+        elif event.type == "node.assigned":  # the node is retried
+            self._finished.pop(event.data["node_id"], None)
+        while len(self._finished) > MAX_FINISHED:
+            self._finished.popitem(last=False)
 
 
-class Speaker:
-    """Tells other processes the words of replies as they come: gathered, and only so many."""
+class ReplyTextSender:
+    """Sends the text of replies under way to other processes, collected into larger pieces."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._held: dict[ThreadId, Words] = {}
-        self._said: dict[ThreadId, Words] = {}
-        """Of each reply under way what was said last."""
+        self._pending: dict[ThreadId, Words] = {}
+        self._latest: dict[ThreadId, Words] = {}
+        """The last piece added to each reply under way, from which the next offset follows."""
         self._task: asyncio.Task[None] | None = None
-        store.subscribe(self._notice)
+        store.subscribe(self._on_commit)
 
-    def say(self, words: Words) -> None:
-        """A few more words; `offset` is for us to find out."""
-        last = self._said.get(words.thread_id)
+    def add(self, words: Words) -> None:
+        """Add a piece to its reply. The sender computes `offset`; the caller's is ignored."""
+        last = self._latest.get(words.thread_id)
         if last is not None and last.after == words.after:
             words = replace(words, offset=last.offset + len(last.text))
-        self._said[words.thread_id] = words
-        held = self._held.get(words.thread_id)
+        self._latest[words.thread_id] = words
+        pending = self._pending.get(words.thread_id)
         if not self._has_room(words):
             return
-        if held is None or held.after != words.after:
-            self._held[words.thread_id] = words
-        elif held.offset + len(held.text) == words.offset:
-            self._held[words.thread_id] = replace(held, text=held.text + words.text)
+        if pending is None or pending.after != words.after:
+            self._pending[words.thread_id] = words
+        elif pending.offset + len(pending.text) == words.offset:
+            self._pending[words.thread_id] = replace(pending, text=pending.text + words.text)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._tell(), name="telling")
+            self._task = asyncio.create_task(self._send_pending(), name="telling")
 
     def _has_room(self, words: Words) -> bool:
-        return sum(len(held.text) for held in self._held.values()) + len(words.text) <= MOST_HELD
+        pending_chars = sum(len(pending.text) for pending in self._pending.values())
+        return pending_chars + len(words.text) <= MAX_PENDING_CHARS
 
-    def _notice(self, aftermath: Aftermath) -> None:
-        """A reply that is written down needs no telling any more."""
+    def _on_commit(self, aftermath: Aftermath) -> None:
+        """Drop the text of replies that are committed: readers get them as events."""
         for event in aftermath.events:
             if event.type == "turn.added":
-                self._held.pop(event.data["thread_id"], None)
-                self._said.pop(event.data["thread_id"], None)
-            elif event.type in _ENDS:
+                self._drop(event.data["thread_id"])
+            elif event.type in _NODE_ENDED:
                 node_id = event.data["node_id"]
-                for thread_id in [t for t, w in self._said.items() if w.node_id == node_id]:
-                    self._held.pop(thread_id, None)
-                    del self._said[thread_id]
+                for thread_id in [t for t, w in self._latest.items() if w.node_id == node_id]:
+                    self._drop(thread_id)
 
-    async def _tell(self) -> None:
-        while self._held:
-            await asyncio.sleep(TELL_SECONDS)
-            held, self._held = list(self._held.values()), {}
-            payloads = [piece for words in held for piece in _pieces(words)]
-            with contextlib.suppress(StoreUnavailable):  # then nobody sees it being written
-                await self._store.write(tell, payloads)
+    def _drop(self, thread_id: ThreadId) -> None:
+        self._pending.pop(thread_id, None)
+        self._latest.pop(thread_id, None)
+
+    async def _send_pending(self) -> None:
+        while self._pending:
+            await asyncio.sleep(SEND_INTERVAL_S)
+            pending, self._pending = list(self._pending.values()), {}
+            payloads = [payload for words in pending for payload in _payloads(words)]
+            with contextlib.suppress(StoreUnavailable):  # text under way may be lost
+                await self._store.write(send, payloads)
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -168,18 +173,16 @@ class Speaker:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _pieces(words: Words) -> list[str]:
-    return [
-        orjson.dumps(
-            asdict(
-                replace(words, offset=words.offset + at, text=words.text[at : at + PIECE]),
-            )
-        ).decode()
-        for at in range(0, len(words.text), PIECE)
+def _payloads(words: Words) -> list[str]:
+    """Cut a text into pieces that fit into one notification each, as JSON."""
+    pieces = [
+        replace(words, offset=words.offset + at, text=words.text[at : at + PIECE_CHARS])
+        for at in range(0, len(words.text), PIECE_CHARS)
     ]
+    return [orjson.dumps(asdict(piece)).decode() for piece in pieces]
 
 
-def tell(tx: Tx, payloads: list[str]) -> None:
-    """Say this to whoever follows, now; PostgreSQL only."""
+def send(tx: Tx, payloads: list[str]) -> None:
+    """Notify every change feed of these pieces of text; PostgreSQL only."""
     for payload in payloads:
-        tx.one("select pg_notify(:channel, :payload)", channel=WORDS, payload=payload)
+        tx.one("select pg_notify(:channel, :payload)", channel=REPLY_TEXT_CHANNEL, payload=payload)

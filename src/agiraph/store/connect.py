@@ -1,4 +1,4 @@
-"""Opening: the database at an address, whichever kind it is."""
+"""Connect: opens the store for a database URL, SQLite or PostgreSQL."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from agiraph.store.sqlite import SqliteStore
 
 
 async def open_store(url: str, clock: Clock, *, sole: bool = False) -> Store:
-    """The database at this address, ready for use.
+    """Return the store for this URL, ready for use.
 
-    The sole runtime on a database file keeps others off it; on PostgreSQL there may be many.
+    With `sole`, a database file is locked against other runtimes; PostgreSQL allows many.
     """
     if url.startswith("sqlite:///"):
         return SqliteStore(Path(url.removeprefix("sqlite:///")), clock, sole=sole)

@@ -1,4 +1,4 @@
-"""Stock: how much there is of everything, counted by the database."""
+"""Counts: totals for metrics and health checks, computed by the database."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def spent(tx: Tx) -> list[Spent]:
 
 
 def overdue_seconds(tx: Tx) -> float:
-    """How long the oldest timer has been due and not rung; 0 if none is."""
+    """Return for how long the oldest timer has been overdue; 0 if none is."""
     row = tx.one("select min(due_at) from timers")
     if row is None or row[0] is None:
         return 0.0

@@ -1,11 +1,12 @@
-"""Database: the one way in. A transaction is a plain function that is handed a `Tx`.
+"""Database: the interface of both stores. A transaction is a plain function that gets a `Tx`.
 
-`await store.write(verb, …)` runs the synchronous `def verb(tx, …)` and returns when what it did
-is durable. No model call and no subprocess can sit inside one: there is nothing to await.
+`await store.write(verb, …)` runs the synchronous `def verb(tx, …)` and returns when its changes are
+durable. A verb cannot await, so no model call and no subprocess can run inside a transaction.
 """
 
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from agiraph.domain.time import Clock
 from agiraph.store.tx import Aftermath, Tx
@@ -15,11 +16,21 @@ R = TypeVar("R")
 Verb = Callable[Concatenate[Tx, P], R]
 
 
+def name_of_verb(verb: Callable[..., Any]) -> str:
+    """Return the name by which fault points know a verb; never fails, whatever can be called.
+
+    A `functools.partial` and an object with `__call__` have no `__name__`.
+    """
+    while isinstance(verb, partial):
+        verb = verb.func
+    return getattr(verb, "__name__", type(verb).__name__)
+
+
 class Store(Protocol):
     clock: Clock
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the verb in a transaction of its own; acknowledged means durable."""
+        """Run the verb in a transaction. When this returns, its changes survive a crash."""
         ...
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -27,7 +38,7 @@ class Store(Protocol):
         ...
 
     def subscribe(self, listener: Callable[[Aftermath], None]) -> None:
-        """Be told, on the event loop, what each committed transaction brought about here."""
+        """Call the listener on the event loop after each transaction that this store commits."""
         ...
 
     async def close(self) -> None: ...

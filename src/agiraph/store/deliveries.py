@@ -1,4 +1,4 @@
-"""Deliveries, as rows: what waits for a channel, what is on its way, what came of it."""
+"""Deliveries: messages that wait for a channel, are being sent, or were given up."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ DELIVERIES = Table("deliveries", Delivery)
 
 
 def channels(tx: Tx) -> dict[str, frozenset[MessageKind]]:
-    """The channels there are, and what goes through each."""
+    """Return the registered channels and the kinds of message each one sends."""
     rows = tx.all("select name, kinds from channels order by name")
     return {name: frozenset(from_json(kinds)) for name, kinds in rows}
 
@@ -54,7 +54,7 @@ def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
 
 
 def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
-    """Take a delivery to be sent; False if somebody else did meanwhile."""
+    """Claim a delivery until `until`; return False if another process claimed it first."""
     sql = (
         "update deliveries set status = 'sending', owner = :owner, due_at = :until,"
         " tries = tries + 1 where id = :id and status = :status and due_at = :due"
@@ -64,17 +64,17 @@ def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
 
 
 def forget_owners(tx: Tx) -> int:
-    """Let what somebody was sending be sent again: for when nobody else can be alive."""
+    """Put deliveries under way back into the queue. Only for a runtime that is alone."""
     sql = "update deliveries set status = 'queued', owner = null, due_at = :now"
     return tx.run(f"{sql} where status = 'sending'", now=to_micros(tx.now))
 
 
 def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
-    """How a message fared, channel by channel."""
+    """Return the deliveries of a message, by channel."""
     return DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
 
 
 def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
-    """What was given up, oldest first."""
+    """Return the deliveries that were given up, oldest first."""
     where = "status = 'failed' and id > :after order by id limit :limit"
     return DELIVERIES.select(tx, where, after=after, limit=limit)

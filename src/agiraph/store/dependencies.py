@@ -1,4 +1,4 @@
-"""Dependencies, as rows: which nodes need which, and who waits for whom."""
+"""Dependencies: which node needs which, and the graph of needs and waits."""
 
 from collections.abc import Iterable
 
@@ -27,13 +27,13 @@ def add(tx: Tx, node_id: NodeId, needs: Iterable[NodeId]) -> None:
 
 
 def needs(tx: Tx, node_id: NodeId) -> list[WorkNode]:
-    """What a node needs before it can start."""
+    """Return the nodes that a node needs before it can start."""
     where = "id in (select needs_id from dependencies where node_id = :id) order by id"
     return NODES.select(tx, where, id=node_id)
 
 
 def dependents(tx: Tx, node_id: NodeId) -> list[WorkNode]:
-    """Nodes that have not started because they need this one, and perhaps others."""
+    """Return the pending nodes that need this one."""
     where = (
         "status = 'pending' and id in (select node_id from dependencies where needs_id = :id)"
         " order by id"
@@ -42,7 +42,7 @@ def dependents(tx: Tx, node_id: NodeId) -> list[WorkNode]:
 
 
 def of_team(tx: Tx, team_id: str) -> dict[NodeId, list[NodeId]]:
-    """What every node of a team needs."""
+    """Return, for each node of a team, the nodes it needs."""
     rows = tx.all(
         "select d.node_id, d.needs_id from dependencies d join nodes n on n.id = d.node_id"
         " where n.team_id = :team order by d.node_id, d.needs_id",
@@ -55,7 +55,7 @@ def of_team(tx: Tx, team_id: str) -> dict[NodeId, list[NodeId]]:
 
 
 def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
-    """Whether a node is among those that another was made for."""
+    """Return whether `node` is an ancestor of `other`."""
     while other.parent_id is not None:
         if other.parent_id == node.id:
             return True
@@ -64,7 +64,11 @@ def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
 
 
 def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
-    """Whether a node needs or waits for another, be it by way of further nodes."""
+    """Return whether `start` needs or waits for `goal`, directly or through other nodes.
+
+    A caller that adds a wait holds the team's row lock: otherwise two transactions could each add
+    half of a cycle.
+    """
     seen, ahead = {start}, [start]
     while ahead:
         at = ahead.pop()

@@ -1,6 +1,6 @@
-"""Dump: every row as a line of JSON, as they all were at one moment, and back again.
+"""Dump: writes all rows of one snapshot as lines of JSON, and loads them again.
 
-The same lines come out of both databases and go into either.
+The format is the same for both databases; a dump of one can be loaded into the other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.store import deliveries, nodes, passages
-from agiraph.store.dump_validation import Intake, shape
+from agiraph.store.dump_validation import DumpReader, columns_of
 from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {
@@ -20,22 +20,24 @@ TABLES: dict[str, str] = {
     "firings": "", "errands": "id", "drafts": "id", "knowledge_changes": "id", "passages": "id",
     "channels": "name", "deliveries": "id", "audit": "id",
 }  # fmt: skip
-"""What is kept, in an order in which rows find those they refer to; and what they are paged by."""
+"""The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})
-"""Who may come in, answers that may hold a token, the processes that run now, and what is made
-anew from the rest."""
-PAGE = 2000
+"""Tables that are not dumped: access tokens, responses that may contain one, running processes,
+and what `load` rebuilds."""
+PAGE_ROWS = 2000
 _ABOVE = ("parent_id", "payer_id")
-"""A node may refer to one with a later id, made by a machine whose clock is ahead."""
+"""Set after all nodes are inserted: a node may refer to one with a later id, made by a machine
+whose clock is ahead."""
 
 
 def write(tx: Tx, out: BinaryIO) -> int:
-    """All rows as they are at this moment; how many there are."""
+    """Write all rows of one snapshot; return how many."""
     if tx.dialect == "postgres":
+        # Without it each statement would see a later state, and rows could refer to missing ones.
         tx.run("set transaction isolation level repeatable read")
     count = 0
     for table, key in TABLES.items():
-        names = list(shape(tx, table))
+        names = list(columns_of(tx, table))
         out.write(orjson.dumps({"table": table, "columns": names}) + b"\n")
         for row in _rows(tx, table, names, key):
             out.write(orjson.dumps(list(row)) + b"\n")
@@ -48,12 +50,12 @@ def _rows(tx: Tx, table: str, names: list[str], key: str) -> Iterator[Any]:
     if not key:
         yield from tx.all(select)
         return
-    page = tx.all(f"{select} order by {key} limit :page", page=PAGE)
+    page = tx.all(f"{select} order by {key} limit :page", page=PAGE_ROWS)
     while page:
         yield from page
         last = page[-1][names.index(key)]
         sql = f"{select} where {key} > :last order by {key} limit :page"
-        page = tx.all(sql, last=last, page=PAGE) if len(page) == PAGE else []
+        page = tx.all(sql, last=last, page=PAGE_ROWS) if len(page) == PAGE_ROWS else []
 
 
 def is_empty(tx: Tx) -> bool:
@@ -61,31 +63,31 @@ def is_empty(tx: Tx) -> bool:
 
 
 def load(tx: Tx, lines: Iterable[bytes], *, expected: int | None = None) -> int:
-    """Put the rows of a dump into an empty database; how many there were.
+    """Load the rows of a dump into an empty database; return how many.
 
-    `Refused` names the line, table and column that cannot be taken; nothing is kept then.
+    Raise `Refused` with the line, table and column of the first bad value; nothing is kept then.
     """
     if not is_empty(tx):
         raise Refused("The database holds teams already; a backup goes into an empty one.")
-    intake = Intake(tx, TABLES)
+    reader = DumpReader(tx, TABLES)
     above: list[dict[str, Any]] = []
-    for row in intake.rows(lines):
-        if intake.table == "nodes" and any(row[name] for name in _ABOVE):
+    for row in reader.rows(lines):
+        if reader.table == "nodes" and any(row[name] for name in _ABOVE):
             above.append({"id": row["id"], **{name: row[name] for name in _ABOVE}})
             row |= dict.fromkeys(_ABOVE)
-        intake.insert(row)
+        reader.insert(row)
     for row in above:
-        intake.put(
+        reader.put(
             "update nodes set parent_id = :parent_id, payer_id = :payer_id where id = :id", row
         )
-    if expected not in (None, intake.count):
-        raise intake.refusal(f"there are {intake.count:,} rows; the manifest says {expected:,}")
-    _begin_anew(tx)
-    return intake.count
+    if expected not in (None, reader.count):
+        raise reader.refusal(f"there are {reader.count:,} rows; the manifest says {expected:,}")
+    _reset_derived(tx)
+    return reader.count
 
 
-def _begin_anew(tx: Tx) -> None:
-    """Whoever ran or sent something there does not do so here; and words are to be found again."""
+def _reset_derived(tx: Tx) -> None:
+    """Clear owners, who do not run here; rebuild the search index and PostgreSQL's sequences."""
     nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
     tx.run("update errands set taken_at = null")

@@ -1,4 +1,4 @@
-"""Intake: the lines of a dump that anybody may have written, checked before they become rows."""
+"""Dump validation: checks every line of a dump before it becomes a row."""
 
 import math
 import sqlite3
@@ -29,7 +29,7 @@ from agiraph.store import (
     waits,
 )
 from agiraph.store.rows import Table, from_json, from_micros
-from agiraph.store.sqlite_errors import is_surroundings
+from agiraph.store.sqlite_errors import is_environment_error
 from agiraph.store.tx import Tx
 
 LONGEST_LINE = 256 << 20
@@ -55,7 +55,7 @@ class Column:
     is_nullable: bool
 
     def complaint(self, value: Any) -> str:
-        """What is wrong with a value for this column; empty: nothing."""
+        """Return what is wrong with a value for this column; empty if nothing is."""
         if value is None:
             return "" if self.is_nullable else "it is empty and must not be"
         if isinstance(value, bool) or not isinstance(value, self.types):
@@ -69,8 +69,8 @@ class Column:
         return ""
 
 
-def shape(tx: Tx, table: str) -> dict[str, Column]:
-    """The columns of a table as the database has it, in their order."""
+def columns_of(tx: Tx, table: str) -> dict[str, Column]:
+    """Return the columns of a table in the database's order."""
     if tx.dialect == "sqlite":
         found = [
             (row[1], row[2], not row[3] and not row[5])
@@ -89,8 +89,8 @@ def shape(tx: Tx, table: str) -> dict[str, Column]:
     }
 
 
-class Intake:
-    """Rows on their way into an empty database, and how far they have come."""
+class DumpReader:
+    """Reads, checks and inserts the rows of a dump; knows its line for error messages."""
 
     def __init__(self, tx: Tx, tables: Iterable[str]) -> None:
         self._tx = tx
@@ -103,7 +103,7 @@ class Intake:
         self.count = 0
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-        """Every row, checked; `Refused` at the first that is not as it should be."""
+        """Yield each row once it is checked; raise `Refused` at the first bad one."""
         for line in lines:
             self.line += 1
             if len(line) > LONGEST_LINE:
@@ -127,7 +127,7 @@ class Intake:
         try:
             self._tx.run(sql, **values)
         except (sqlite3.Error, OverflowError) as error:
-            if is_surroundings(error):
+            if is_environment_error(error):
                 raise
             raise self.refusal(f"the database does not take it ({error})") from error
 
@@ -139,14 +139,14 @@ class Intake:
         )
 
     def _begin(self, header: dict[str, Any]) -> None:
-        """Start a table; they come in the order in which rows find those they refer to."""
+        """Start a table. The tables must come in the order in which `dump.write` writes them."""
         table, names = header.get("table"), header.get("columns")
         if set(header) != {"table", "columns"} or not isinstance(table, str):
             raise self.refusal("a table must begin with its name and its columns")
         if not self._expected or table != self._expected[0]:
             raise self.refusal(f"the table {table[:60]!r} is not expected here")
         self.table = self._expected.pop(0)
-        self._columns = shape(self._tx, self.table)
+        self._columns = columns_of(self._tx, self.table)
         known = sorted(self._columns)
         if not isinstance(names, list) or sorted(map(str, cast(list[Any], names))) != known:
             raise self.refusal(f"its columns must be {', '.join(known)}")
@@ -167,7 +167,7 @@ class Intake:
             if row[name] not in choices:
                 raise self.refusal(f"{str(row[name])[:60]!r} is not known", name)
         try:
-            _READERS.get(self.table, _read_noun)(self.table, row)
+            _READERS.get(self.table, _read_value)(self.table, row)
         except (StoreDamaged, ValueError, TypeError, OverflowError, RecursionError) as error:
             said = str(error).partition("\n")[0]
             raise self.refusal(f"it cannot be read ({said})") from error
@@ -176,7 +176,7 @@ class Intake:
 
 @cache
 def _choices(table: str) -> dict[str, frozenset[Any]]:
-    """The columns that hold one of a few words, and which."""
+    """Return the columns with a fixed set of values, and those values."""
     if table == "turns":
         return {"role": frozenset(get_args(Role))}
     if table == "events":
@@ -199,7 +199,7 @@ def _words(hint: Any) -> frozenset[Any]:
     return frozenset()
 
 
-def _read_noun(table: str, row: dict[str, Any]) -> None:
+def _read_value(table: str, row: dict[str, Any]) -> None:
     if (described := _TABLES.get(table)) is not None:
         described.load([row[name] for name in described.fields])
 

@@ -1,4 +1,4 @@
-"""Events, as rows: numbered from one per team, without gaps, in commit order."""
+"""Events: rows numbered from one per team, without gaps, in commit order."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from agiraph.domain.ids import TeamId
 from agiraph.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
-_BITS = 40
-_MOST = (1 << _BITS) - 1
+_SEQ_BITS = 40
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
 _END = (
     "select number, (select max(place) from events"
     " where place > t.number * 1099511627776 and place < (t.number + 1) * 1099511627776)"
@@ -18,55 +18,56 @@ _INSERT = "insert into events (place, type, at, data) values (:place, :type, :at
 
 
 def _base(tx: Tx, team_id: TeamId) -> int:
-    """The place before a team's first event."""
+    """Return the place before a team's first event."""
     row = tx.one("select number from teams where id = :id", id=team_id)
-    return 0 if row is None else row[0] << _BITS
+    return 0 if row is None else row[0] << _SEQ_BITS
 
 
 def head(tx: Tx, team_id: TeamId) -> int:
-    """The number of the newest event."""
-    return end(tx, team_id) & _MOST
+    """Return the number of a team's newest event."""
+    return end(tx, team_id) & _SEQ_MASK
 
 
 def end(tx: Tx, team_id: TeamId) -> int:
-    """The place of a team's newest event, or the one before its first."""
+    """Return the place of a team's newest event, or the place before its first."""
     row = tx.one(_END, id=team_id)
-    return 0 if row is None else row[1] or row[0] << _BITS
+    return 0 if row is None else row[1] or row[0] << _SEQ_BITS
 
 
 def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
-    """The number of the newest event of every team; of those put away, too, if wanted."""
+    """Return the number of every team's newest event; with `archived`, of archived teams too."""
     rows = tx.all(
         "select id, (select max(place) from events where place > t.number * 1099511627776"
         " and place < (t.number + 1) * 1099511627776) from teams t"
         + ("" if archived else " where status <> 'archived'")
     )
-    return {row[0]: (row[1] or 0) & _MOST for row in rows}
+    return {row[0]: (row[1] or 0) & _SEQ_MASK for row in rows}
 
 
 def append(
     tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]], *, end: int
 ) -> list[Event]:
-    """Number these events of one team and write them down. The caller holds the team's row."""
+    """Number and insert these events of one team. The caller holds the team's row lock:
+    without it two transactions would take the same numbers."""
     assert end, "there is no such team"
     at = to_micros(tx.now)
     written: list[Event] = []
     for place, (type, data) in enumerate(said, end + 1):
         tx.run(_INSERT, place=place, type=type, at=at, data=to_json(data))
-        seq = place & _MOST
+        seq = place & _SEQ_MASK
         written.append(Event(team_id=team_id, seq=seq, type=type, at=tx.now, data=data))
     return written
 
 
 def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "%") -> list[Event]:
-    """What came after that number, oldest first; only of some types, if wanted."""
+    """Return events after number `seq`, oldest first; `like` filters their types."""
     base = _base(tx, team_id)
     rows = tx.all(
         "select place, type, at, data from events where place > :place and place <= :end"
         + ("" if like == "%" else " and type like :like")
         + " order by place limit :limit",
         place=base + seq,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
         limit=limit,
         like=like,
     )
@@ -74,8 +75,8 @@ def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "
 
 
 def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> list[Event]:
-    """What came after that number, oldest first, up to about that many bytes; at least one event
-    if there is any."""
+    """Return events after number `seq`, oldest first, up to about `most_bytes`; at least one if
+    there is any."""
     base = _base(tx, team_id)
     found: list[Row] = []
     size, step = 0, 2
@@ -84,14 +85,14 @@ def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> l
             "select place, type, at, data from events where place > :place and place <= :end"
             " order by place limit :limit",
             place=found[-1][0] if found else base + seq,
-            end=base + _MOST,
+            end=base + _SEQ_MASK,
             limit=step,
         )
         found += rows
         size += sum(len(row[3]) for row in rows)
         if len(rows) < step or size >= most_bytes:
             break
-        # As many as fit by the average so far. Few at a time: the next ones may be large.
+        # As many as fit by the average size so far; few at a time, as the next may be large.
         fitting = (most_bytes - size) * len(found) // max(size, 1)
         step = min(fitting, len(found), limit - len(found))
     return [_event(team_id, row) for row in found]
@@ -101,7 +102,7 @@ def _event(team_id: TeamId, row: Row) -> Event:
     place, type, at, data = row
     return Event(
         team_id=team_id,
-        seq=place & _MOST,
+        seq=place & _SEQ_MASK,
         type=type,
         at=from_micros(at),
         data=from_json(data),

@@ -1,4 +1,4 @@
-"""Ailments, as rows: what stands still although nothing keeps it, and what has grown too large."""
+"""Health: finds work that is stuck although nothing blocks it, and rows that are damaged."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import WAITS, Wait
 
-_MOST = 1000
-"""As many of each kind as anybody wants to hear of."""
+_MAX_ROWS = 1000
+"""The most rows reported of each kind."""
 
 
 def damage(tx: Tx) -> list[str]:
-    """What the database itself finds wrong with its file; PostgreSQL looks after its own."""
+    """Return what SQLite finds wrong with its file; nothing on PostgreSQL."""
     if tx.dialect != "sqlite":
         return []
     found = [str(row[0]) for row in tx.all("pragma integrity_check(20)")]
@@ -27,7 +27,7 @@ def damage(tx: Tx) -> list[str]:
 
 
 def gaps(tx: Tx) -> list[str]:
-    """Teams whose events are not numbered without a gap."""
+    """Return the teams whose event numbers have a gap."""
     rows = tx.all(
         "select t.id, x.many, x.last from teams t join (select place / 1099511627776 as number,"
         " count(*) as many, max(place % 1099511627776) as last from events group by 1) x"
@@ -44,8 +44,8 @@ def bytes_used(tx: Tx) -> int:
     return int(pages[0]) * int(size[0]) if pages and size else 0
 
 
-def others(tx: Tx) -> int:
-    """Connections to this PostgreSQL database that were there before ours."""
+def count_other_connections(tx: Tx) -> int:
+    """Return how many connections to this PostgreSQL database are older than ours."""
     if tx.dialect == "sqlite":
         return 0
     row = tx.one(
@@ -58,12 +58,12 @@ def others(tx: Tx) -> int:
 
 
 def left_running(tx: Tx) -> list[WorkNode]:
-    """What runs by its row."""
-    return NODES.select(tx, "status = 'running' order by id limit :most", most=_MOST)
+    """Return the nodes whose row says they are running."""
+    return NODES.select(tx, "status = 'running' order by id limit :most", most=_MAX_ROWS)
 
 
 def is_orphaned(tx: Tx, node: WorkNode) -> bool:
-    """Whether the job that claimed a node is gone; SQLite's owners cannot be looked up."""
+    """Return whether the job that owns a node is gone; False on SQLite, which has no jobs."""
     if tx.dialect == "sqlite":
         return False
     sql = "select 1 from pgqueuer q where 'job ' || q.id::text = :owner"
@@ -75,11 +75,11 @@ def waiting_for_nothing(tx: Tx) -> list[WorkNode]:
         "status = 'waiting' and not exists (select 1 from waits w where w.node_id = nodes.id)"
         " order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
 def waiting_for_what_ended(tx: Tx) -> list[Wait]:
-    """Waits for work or a stage that is over, or is not there: nobody will settle them."""
+    """Return waits on a node or stage that has ended or does not exist: nothing settles them."""
     where = (
         "exists (select 1 from nodes p where p.id = waits.node_id and p.status = 'waiting') and ("
         " (waiting_on like 'node:%' and not exists (select 1 from nodes n"
@@ -89,11 +89,11 @@ def waiting_for_what_ended(tx: Tx) -> list[Wait]:
         "   where 'stage:' || s.id = waiting_on and s.status = 'running')))"
         " order by created_at limit :most"
     )
-    return WAITS.select(tx, where, most=_MOST)
+    return WAITS.select(tx, where, most=_MAX_ROWS)
 
 
 def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
-    """Waits for an answer to a question that is not there, or was answered without them."""
+    """Return waits on a question that does not exist or was answered without settling them."""
     where = (
         "(waiting_on like 'answer:%' or waiting_on like 'approval:%') and exists (select 1"
         " from nodes p where p.id = waits.node_id and p.status = 'waiting')"
@@ -101,7 +101,7 @@ def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
         "   and m.id = substr(waiting_on, position_of + 1)) order by created_at limit :most"
     )
     position = "instr(waiting_on, ':')" if tx.dialect == "sqlite" else "position(':' in waiting_on)"
-    return WAITS.select(tx, where.replace("position_of", position), most=_MOST)
+    return WAITS.select(tx, where.replace("position_of", position), most=_MAX_ROWS)
 
 
 def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
@@ -109,49 +109,51 @@ def sleeping_without_a_timer(tx: Tx) -> list[Wait]:
         "waiting_on like 'time:%' and not exists (select 1 from timers t"
         " where 'time:' || t.id = waiting_on) order by created_at limit :most"
     )
-    return WAITS.select(tx, where, most=_MOST)
+    return WAITS.select(tx, where, most=_MAX_ROWS)
 
 
-def unarmed(tx: Tx) -> list[Trigger]:
-    """Triggers that are due at a time nobody is going to ring at."""
+def triggers_without_timer(tx: Tx) -> list[Trigger]:
+    """Return active triggers with a due time but no timer: they would never fire."""
     where = (
         "status = 'active' and due_at is not null and not exists (select 1 from timers t"
         " where t.id = 'trigger:' || triggers.id) order by due_at limit :most"
     )
-    return TRIGGERS.select(tx, where, most=_MOST)
+    return TRIGGERS.select(tx, where, most=_MAX_ROWS)
 
 
 def queued_for_nobody(tx: Tx) -> list[WorkNode]:
-    """Work in the queue of somebody who has left."""
+    """Return nodes in the queue of an agent that has left."""
     where = (
         "status = 'assigned' and exists (select 1 from agents a where a.id = nodes.assignee_id"
         " and a.retired_at is not null) order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
 def startable(tx: Tx) -> list[WorkNode]:
-    """Work that has everything it needs and somebody to do it, and is in nobody's queue."""
+    """Return pending nodes that could start: assigned, and all their dependencies completed."""
     where = (
         "status = 'pending' and assignee_id is not null and not exists (select 1"
         " from dependencies d join nodes n on n.id = d.needs_id where d.node_id = nodes.id"
         " and n.status <> 'completed') and exists (select 1 from teams t"
         " where t.id = nodes.team_id and t.status = 'active') order by id limit :most"
     )
-    return NODES.select(tx, where, most=_MOST)
+    return NODES.select(tx, where, most=_MAX_ROWS)
 
 
-def forgotten(tx: Tx) -> list[str]:
-    """Queues on PostgreSQL that hold work and have no entry; the embedded engine needs none."""
+def queues_without_job(tx: Tx) -> list[str]:
+    """Return queues with work but no job; none on SQLite, whose engine needs no jobs."""
     if tx.dialect == "sqlite":
         return []
-    from agiraph.store.nodes import WITHOUT_QUEUE_ENTRY
+    from agiraph.store.pgqueuer_queue import (
+        queues_without_job as without_job,
+    )  # loaded only where it is used
 
-    return [str(row[0]) for row in tx.all(WITHOUT_QUEUE_ENTRY)]
+    return without_job(tx)
 
 
-def unheard(tx: Tx, *, since: datetime) -> int:
-    """Messages to agents that nobody has seen since then although their agent has nothing open."""
+def count_unseen_messages(tx: Tx, *, since: datetime) -> int:
+    """Return how many messages to idle agents have been unseen since that moment."""
     row = tx.one(
         "select count(*) from messages m where m.seen_at is null and m.created_at < :since"
         " and exists (select 1 from agents a join teams t on t.id = a.team_id"
@@ -163,8 +165,8 @@ def unheard(tx: Tx, *, since: datetime) -> int:
     return 0 if row is None else int(row[0])
 
 
-def unsent(tx: Tx, *, since: datetime) -> int:
-    """Deliveries that should have gone out by then."""
+def count_overdue_deliveries(tx: Tx, *, since: datetime) -> int:
+    """Return how many deliveries were due before that moment and are not sent."""
     row = tx.one(
         "select count(*) from deliveries where status in ('queued', 'sending') and due_at < :since",
         since=to_micros(since),
@@ -172,21 +174,21 @@ def unsent(tx: Tx, *, since: datetime) -> int:
     return 0 if row is None else int(row[0])
 
 
-class Shown(NamedTuple):
-    """How much a thread showed its model when it last answered."""
+class PromptSize(NamedTuple):
+    """The size of a thread's prompt at its last model call."""
 
     thread_id: ThreadId
     model: str
     tokens: int
 
 
-def open_threads(tx: Tx, *, limit: int = 200) -> list[Shown]:
+def open_threads(tx: Tx, *, limit: int = 200) -> list[PromptSize]:
     rows = tx.all(
         "select t.id, t.number from threads t where t.closed_at is null"
         " order by t.number desc limit :limit",
         limit=limit,
     )
-    found: list[Shown] = []
+    found: list[PromptSize] = []
     for thread_id, number in rows:
         row = tx.one(
             "select model, usage from turns where place > :first and place < :last"
@@ -196,12 +198,12 @@ def open_threads(tx: Tx, *, limit: int = 200) -> list[Shown]:
         )
         if row is not None and row[0] and row[1]:
             usage = Usage(**from_json(row[1]))
-            found.append(Shown(ThreadId(thread_id), row[0], usage.input_tokens))
+            found.append(PromptSize(ThreadId(thread_id), row[0], usage.input_tokens))
     return found
 
 
 def models(tx: Tx) -> dict[str, str]:
-    """The models that members of teams at work are asked with, each with a team that uses it."""
+    """Return the models of active and paused teams, each with a team that uses it."""
     rows = tx.all(
         "select a.model, min(t.name) from agents a join teams t on t.id = a.team_id"
         " where a.retired_at is null and a.kind = 'llm' and t.status in ('active', 'paused')"

@@ -18,7 +18,7 @@ CHANGES = Table("knowledge_changes", Change)
 
 
 def table_of(item_id: str) -> Table[Any]:
-    """Where an item is kept; its id says what it is."""
+    """Return the table of an item, from the prefix of its id."""
     kinds: dict[str, Table[Any]] = {"memory": MEMORIES, "insight": INSIGHTS, "draft": DRAFTS}
     table = kinds.get(item_id.partition("_")[0])
     if table is None:
@@ -35,7 +35,7 @@ def standing(
     type: str | None = None,
     limit: int = 500,
 ) -> list[Any]:
-    """What an agent knows now, newest first."""
+    """Return the valid items of an agent with this status, newest first."""
     only = "" if type is None else " and type = :type"
     where = (
         "agent_id = :agent_id and status = :status"
@@ -54,7 +54,7 @@ def expired(tx: Tx, table: Table[Any], agent_id: AgentId) -> list[Any]:
 
 
 def disputing(tx: Tx, table: Table[Any], item_id: str) -> list[Any]:
-    """What says that it cannot be true together with this one."""
+    """Return the active items that contradict this one."""
     return table.select(tx, "contradicts = :id and status = 'active'", id=item_id)
 
 
@@ -72,13 +72,13 @@ def accepted(tx: Tx, agent_id: AgentId) -> list[Draft]:
 
 
 def changes(tx: Tx, agent_id: AgentId, *, after: str = "", limit: int = 100) -> list[Change]:
-    """How an agent's knowledge changed, oldest first."""
+    """Return the changes of an agent's knowledge after an id, oldest first."""
     where = "agent_id = :agent_id and id > :after order by id limit :limit"
     return CHANGES.select(tx, where, agent_id=agent_id, after=after, limit=limit)
 
 
 def lately(tx: Tx, agent_id: AgentId, *, before: str = "", limit: int = 100) -> list[Change]:
-    """The newest changes, or those before an id; oldest first."""
+    """Return the newest changes, or the newest before an id; oldest first."""
     only = " and id < :before" if before else ""
     where = f"agent_id = :agent_id{only} order by id desc limit :limit"
     named = {"before": before} if before else {}
@@ -92,6 +92,6 @@ def last_maintained(tx: Tx, team_id: TeamId) -> datetime | None:
 
 
 def unlink(tx: Tx, thread_id: ThreadId) -> int:
-    """A thread is gone for good; what was learned from it stays, without it."""
+    """Clear a deleted thread as the source of insights; return how many there were."""
     sql = "update insights set source_thread_id = null where source_thread_id = :id"
     return tx.run(sql, id=thread_id)

@@ -1,4 +1,4 @@
-"""Messages, as rows: mailboxes, conversations and the inbox are queries over them."""
+"""Messages: one table; mailboxes, conversations and the inbox are queries on it."""
 
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId
 from agiraph.domain.messages import Message
@@ -9,7 +9,8 @@ MESSAGES = Table("messages", Message)
 
 
 def next_seq(tx: Tx, team_id: TeamId, recipient: str) -> int:
-    """The next place in a mailbox. The caller holds the recipient's (or the team's) row."""
+    """Return the next number in a mailbox. The caller holds the row lock of the recipient (for a
+    person: of the team), so that no number is given twice."""
     row = tx.one(
         "select max(seq) from messages where team_id = :team_id and recipient = :recipient",
         team_id=team_id,
@@ -24,14 +25,14 @@ def unseen(tx: Tx, recipient: str, *, limit: int = 50) -> list[Message]:
     return MESSAGES.select(tx, where, recipient=recipient, limit=limit)
 
 
-def unhear_answer(tx: Tx, question_id: str) -> None:
-    """Let the answer to a question be mail that its recipient has not heard yet."""
+def mark_answer_unseen(tx: Tx, question_id: str) -> None:
+    """Mark the answer to a question as unseen, so that it is delivered as mail."""
     sql = "update messages set seen_at = null where in_reply_to = :id and kind = 'answer'"
     tx.run(sql, id=question_id)
 
 
-def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
-    """The newest message from this sender that its recipient has heard."""
+def last_seen_from(tx: Tx, recipient: str, sender: str) -> Message | None:
+    """Return the newest message from this sender that its recipient has seen."""
     where = (
         "recipient = :recipient and sender = :sender and kind <> 'result' and kind <> 'failure'"
         " and seen_at is not null order by seq desc limit 1"
@@ -40,8 +41,8 @@ def last_heard(tx: Tx, recipient: str, sender: str) -> Message | None:
     return found[0] if found else None
 
 
-def unheard_from(tx: Tx, sender: str) -> list[Message]:
-    """What this sender has said that nobody has heard yet."""
+def unseen_from(tx: Tx, sender: str) -> list[Message]:
+    """Return the messages of this sender that are neither seen nor answered."""
     where = "sender = :sender and seen_at is null and answered_at is null order by id"
     return MESSAGES.select(tx, where, sender=sender)
 
@@ -52,7 +53,7 @@ def mark_seen(tx: Tx, message_ids: list[MessageId]) -> None:
 
 
 def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
-    """Close a question; False if somebody did before."""
+    """Close a question; return False if it was closed before: the first answer wins."""
     sets = "".join(f", {field} = :{field}" for field in decided)
     sql = f"update messages set answered_at = :now{sets} where id = :id and answered_at is null"
     return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
@@ -65,7 +66,7 @@ def by_client(tx: Tx, team_id: TeamId, client_id: str) -> Message | None:
 
 
 def approval(tx: Tx, ref: str) -> Message | None:
-    """The question whether this very call may be made."""
+    """Return the approval request for this tool call."""
     found = MESSAGES.select(tx, "ref = :ref and kind = 'approval' order by id limit 1", ref=ref)
     return found[0] if found else None
 
@@ -78,7 +79,7 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
 
 
 def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
-    """What agents of all teams put before the person, oldest first."""
+    """Return the inbox items of all teams, oldest first."""
     where = (
         f"recipient = '{HUMAN}' and id > :after"
         " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
@@ -88,7 +89,7 @@ def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
 
 
 def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
-    """What waits for a person's answer: of one team, or of all. What was cancelled does not."""
+    """Return the open questions of one team or of all, without those of cancelled nodes."""
     where = (
         "answered_at is null and kind in ('question', 'approval') and not exists (select 1"
         " from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
@@ -105,7 +106,7 @@ _BETWEEN = (
 
 
 def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
-    """What the person and this agent said to each other, oldest first. Never thread content."""
+    """Return the messages between the person and this agent, oldest first; no thread content."""
     where = f"{_BETWEEN} order by id"
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
 
@@ -113,7 +114,7 @@ def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
 def lately(
     tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int, before: str = ""
 ) -> list[Message]:
-    """The end of that conversation, or of what was said before a message."""
+    """Return the last messages of that conversation, or the last before a message; oldest first."""
     earlier = " and id < :before" if before else ""
     where = f"{_BETWEEN}{earlier} order by id desc limit :limit"
     found = MESSAGES.select(
@@ -129,12 +130,12 @@ def lately(
 
 
 def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
-    """What this reply is to, oldest first."""
+    """Return the messages that this reply node answers, oldest first."""
     return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
 
 
 def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, seq: int) -> int:
-    """The person has read what this agent told them, up to that place; how many that were."""
+    """Mark the agent's messages to the person up to `seq` as seen; return how many were new."""
     return tx.run(
         "update messages set seen_at = :now where team_id = :team_id and sender = :agent"
         " and recipient = :human and seq <= :seq and seen_at is null",
@@ -147,7 +148,7 @@ def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, seq: int) -> int:
 
 
 def unread_from(tx: Tx, team_id: TeamId, *, sender: str = "") -> int:
-    """What the person has not read yet: of one team, or of one agent."""
+    """Return how many messages the person has not read, of one team or of one agent."""
     row = tx.one(
         "select count(*) from messages where recipient = :human and seen_at is null"
         " and team_id = :team_id and (sender = :sender or :sender = '')",
@@ -159,13 +160,13 @@ def unread_from(tx: Tx, team_id: TeamId, *, sender: str = "") -> int:
 
 
 def from_human(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
-    """What the person said to anyone on this team, newest first."""
+    """Return the person's messages to anyone on this team, newest first."""
     where = f"team_id = :team_id and sender = '{HUMAN}' order by id desc limit :limit"
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
-def was_told(tx: Tx, node_id: NodeId) -> bool:
-    """Whether somebody has read a message that says how this node ended."""
+def is_ending_read(tx: Tx, node_id: NodeId) -> bool:
+    """Return whether a message about the end of this node was read."""
     sql = (
         "select 1 from messages where node_id = :id and kind in ('result', 'failure')"
         " and seen_at is not null limit 1"
@@ -178,13 +179,13 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
 
 
 def endings_of(tx: Tx, node_id: NodeId) -> list[Message]:
-    """What was said of how a node ended."""
+    """Return the messages about the end of a node."""
     where = "node_id = :node_id and kind in ('result', 'failure') order by id"
     return MESSAGES.select(tx, where, node_id=node_id)
 
 
 def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
-    """What a team told the person unasked, newest first."""
+    """Return the briefings of a team, newest first."""
     where = "team_id = :team_id and kind = 'briefing' order by id desc limit :limit"
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
@@ -200,13 +201,13 @@ _WAITING = (
 
 
 def waiting_for_person(tx: Tx, *, after: str = "", limit: int) -> list[Message]:
-    """What in the inbox somebody waits for an answer to, oldest first."""
+    """Return the inbox items that wait for the person's answer, oldest first."""
     where = f"{_TO_PERSON} and {_WAITING} and id > :after order by id limit :limit"
     return MESSAGES.select(tx, where, after=after, limit=limit)
 
 
 def at_rest(tx: Tx, *, before: str = "", limit: int) -> list[Message]:
-    """What else is in the inbox, newest first."""
+    """Return the inbox items that need no answer, newest first."""
     older = " and id < :before" if before else ""
     where = f"{_TO_PERSON} and not {_WAITING}{older} order by id desc limit :limit"
     return MESSAGES.select(tx, where, before=before, limit=limit)
@@ -218,7 +219,7 @@ def is_waiting(tx: Tx, message_id: MessageId) -> bool:
 
 
 def count_unread(tx: Tx) -> int:
-    """How much of the inbox was neither read nor answered."""
+    """Return how many inbox items were neither read nor answered."""
     sql = f"select count(*) from messages where {_TO_PERSON}"
     row = tx.one(f"{sql} and seen_at is null and answered_at is null")
     return 0 if row is None else int(row[0])

@@ -1,7 +1,6 @@
-"""Migrations: numbered SQL files, applied once each, in order, the same for both databases.
+"""Migrate: applies numbered SQL files once each, in order; the same files for both databases.
 
-What only one of them understands stands below a line `-- only sqlite` or `-- only postgres`, and
-ends with `-- both`.
+Statements for one database follow a line `-- only sqlite` or `-- only postgres`, up to `-- both`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ class Migration(NamedTuple):
     sql: str
 
     def statements(self, words: Mapping[str, str]) -> list[str]:
-        """Its statements for this database, with each `{word}` as it is called there."""
+        """Return the statements for this database, with each `{word}` replaced by its type name."""
         script = "\n".join(self._lines(words["dialect"])).format_map(words)
         return [statement.strip() for statement in script.split(";") if statement.strip()]
 
@@ -52,7 +51,7 @@ def upgrade(
     words: Mapping[str, str],
     record: Callable[[int], object],
 ) -> list[str]:
-    """Apply what is missing; the names of what was applied."""
+    """Apply the missing migrations; return their names. The caller holds a lock against others."""
     missing = [m for m in migrations() if m.version > current]
     for migration in missing:
         for statement in migration.statements(words):

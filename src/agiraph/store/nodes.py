@@ -1,4 +1,4 @@
-"""Nodes, as rows: queues, boards and who runs what."""
+"""Nodes: queries on the nodes table for queues, boards and running work."""
 
 from typing import Any, NamedTuple
 
@@ -12,20 +12,21 @@ NODES = Table("nodes", WorkNode)
 
 
 def running(tx: Tx, queue: Queue) -> WorkNode | None:
+    """Return the running node of a queue; a unique index allows only one."""
     where = "assignee_id = :agent and lane = :lane and status = 'running'"
     found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
 
 
 def next_assigned(tx: Tx, queue: Queue) -> WorkNode | None:
-    """The oldest node of a queue."""
+    """Return the oldest assigned node of a queue."""
     where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id limit 1"
     found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
 
 
 def has_open(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether this agent has any work queued, running or parked."""
+    """Return whether this agent has work that is queued, running or parked."""
     return (
         tx.one(
             "select 1 from nodes where assignee_id = :agent and lane = 'work'"
@@ -37,19 +38,19 @@ def has_open(tx: Tx, agent_id: AgentId) -> bool:
 
 
 def root(tx: Tx, node: WorkNode) -> WorkNode:
-    """What a node was made for in the end."""
+    """Return the topmost ancestor of a node."""
     while node.parent_id is not None:
         node = NODES.get(tx, node.parent_id)
     return node
 
 
 def is_open(tx: Tx, node_id: NodeId | None) -> bool:
-    """Whether there is such a node and it is not over."""
+    """Return whether a node is given and has not ended."""
     return node_id is not None and not NODES.get(tx, node_id).status.is_final
 
 
 def is_needed(tx: Tx, agent_id: AgentId) -> bool:
-    """The same, or whether there is something it is to do once it can start."""
+    """Return whether this agent has work in any open status, including work that cannot start."""
     sql = (
         "select 1 from nodes where assignee_id = :agent and lane = 'work'"
         " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
@@ -58,7 +59,7 @@ def is_needed(tx: Tx, agent_id: AgentId) -> bool:
 
 
 def any_open_beside(tx: Tx, root: WorkNode) -> bool:
-    """Whether its team has anything to do that is not below this node."""
+    """Return whether the team has open work outside the subtree of this node."""
     sql = (
         "with recursive tree(id) as (select id from nodes where id = :root"
         " union all select n.id from nodes n join tree t on n.parent_id = t.id)"
@@ -70,14 +71,14 @@ def any_open_beside(tx: Tx, root: WorkNode) -> bool:
 
 
 def last_goal(tx: Tx, team_id: TeamId) -> WorkNode | None:
-    """The work on a team's goal; of several goals in turn, on the last."""
+    """Return the root node of the team's goal; of several goals, the last."""
     where = "team_id = :id and source = 'system' and parent_id is null order by id desc limit 1"
     found = NODES.select(tx, where, id=team_id)
     return found[0] if found else None
 
 
 def count_running(tx: Tx, team_id: TeamId) -> int:
-    """How many pieces of a team's work run now."""
+    """Return how many work nodes of a team are running."""
     sql = "select count(*) from nodes where team_id = :id and lane = 'work' and status = 'running'"
     row = tx.one(sql, id=team_id)
     return 0 if row is None else int(row[0])
@@ -101,7 +102,7 @@ def _count(tx: Tx, which: str, identity: str) -> int:
 
 
 def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
-    """Nodes nobody was chosen for, whose makers are not at work and might still choose."""
+    """Return nodes without an assignee, except where a running parent may still choose one."""
     where = (
         "team_id = :team and status = 'pending' and assignee_id is null and not exists ("
         "select 1 from nodes p where p.id = nodes.parent_id and p.status = 'running') order by id"
@@ -110,7 +111,7 @@ def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
 
 
 def at_work(tx: Tx) -> list[WorkNode]:
-    """Every piece of work that runs, of all teams."""
+    """Return the running work nodes of all teams."""
     return NODES.select(tx, "status = 'running' and lane = 'work' order by claimed_at")
 
 
@@ -120,7 +121,7 @@ def waiting(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
 
 
 def open_of(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
-    """What an agent has before it: what runs first, then its queue."""
+    """Return the open work of an agent: running, then parked, then queued."""
     where = (
         "assignee_id = :agent and lane = 'work' and status in ('running', 'waiting', 'assigned')"
         " order by case status when 'running' then 0 when 'waiting' then 1 else 2 end, id"
@@ -129,14 +130,14 @@ def open_of(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
 
 
 def last_of(tx: Tx, agent_id: AgentId) -> WorkNode | None:
-    """What an agent did last, or does."""
+    """Return the newest work node of an agent, in any status."""
     where = "assignee_id = :agent and lane = 'work' order by id desc limit 1"
     found = NODES.select(tx, where, agent=agent_id)
     return found[0] if found else None
 
 
 def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
-    """The node of that id, or of the id's tail, on this team's board."""
+    """Return the node with this id, or the only one whose id ends like it, on this team."""
     wanted = identity.strip()
     node = NODES.find(tx, wanted)
     if node is not None and node.team_id == team_id:
@@ -151,7 +152,7 @@ def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
 
 
 def still_open(tx: Tx, team_id: TeamId, lane: Lane = "work") -> list[WorkNode]:
-    """What of a team is not over, what was made last first."""
+    """Return the open nodes of a team, newest first."""
     where = (
         "team_id = :team and lane = :lane"
         " and status in ('pending', 'assigned', 'running', 'waiting') order by id desc"
@@ -160,28 +161,28 @@ def still_open(tx: Tx, team_id: TeamId, lane: Lane = "work") -> list[WorkNode]:
 
 
 def unbegun(tx: Tx, queue: Queue) -> WorkNode | None:
-    """The newest node of a queue, if nobody has ever claimed it."""
+    """Return the newest node of a queue if it was never claimed."""
     where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id desc limit 1"
     found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found and found[0].thread_id is None else None
 
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
-    """Move a node as the rules allow, on the row as in the value."""
+    """Change the status of a node, in its row and in the returned value, as the rules allow."""
     moved = node.moved(to, **changes)
     NODES.update(tx, node.id, status=to, **changes)
     return moved
 
 
 class News(NamedTuple):
-    """What a running node should know at its yield point."""
+    """What a running node learns at its yield point."""
 
     halt: Halt | None
     mail: bool
 
 
 def news(tx: Tx, node_id: NodeId) -> News:
-    """Whether somebody wants this node to stop, and whether somebody wrote to its agent."""
+    """Return whether the node must stop, and whether its agent has unread mail."""
     row = tx.one(
         "select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
         " where m.recipient = n.assignee_id and m.seen_at is null)"
@@ -192,23 +193,23 @@ def news(tx: Tx, node_id: NodeId) -> News:
     cancel_requested, status, lane, mail = row
     if cancel_requested or (status == "stopped" and lane == "work"):
         return News("cancel", bool(mail))
-    # A team that rests can still be talked to.
+    # A paused team still replies to a person.
     return News("pause" if status == "paused" and lane != "reply" else None, bool(mail))
 
 
 def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:
-    """The work of a team, in the order it was made."""
+    """Return a page of the team's work nodes, oldest first."""
     where = "team_id = :team_id and lane = 'work' and id > :after order by id limit :limit"
     return NODES.select(tx, where, team_id=team_id, after=after, limit=limit)
 
 
 def everything(tx: Tx, team_id: TeamId) -> list[WorkNode]:
-    """All nodes of a team, of every lane."""
+    """Return all nodes of a team, of every lane, oldest first."""
     return NODES.select(tx, "team_id = :team_id order by id", team_id=team_id)
 
 
 def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
-    """What is not over, then what ended last, as far as the limit; in the order it was made."""
+    """Return up to `limit` work nodes, open ones before ended ones; oldest first."""
     where = (
         "team_id = :team_id and lane = 'work' order by case when status in ('pending', 'assigned',"
         " 'running', 'waiting') then 0 else 1 end, id desc limit :limit"
@@ -218,7 +219,7 @@ def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
 
 
 def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
-    """The work of a team that is over, what ended last first."""
+    """Return the ended work nodes of a team, last ended first."""
     where = (
         "team_id = :team_id and lane = 'work' and ended_at is not null"
         " order by ended_at desc, id desc limit :limit"
@@ -227,7 +228,7 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
 
 
 def queues(tx: Tx) -> list[Queue]:
-    """Every queue that somebody should look at: for a runtime that has just started."""
+    """Return every queue with work to run, for an engine that starts."""
     rows = tx.all(
         "select distinct n.assignee_id, n.lane from nodes n join teams t on t.id = n.team_id"
         " where n.status in ('assigned', 'running') and n.assignee_id is not null"
@@ -237,28 +238,12 @@ def queues(tx: Tx) -> list[Queue]:
 
 
 def forget_owners(tx: Tx) -> int:
-    """Let whoever comes next take up what runs; for when no other runner can be alive."""
+    """Clear the owners of running nodes, so that they are claimed again; return how many.
+
+    Only for a runtime that is alone on the database: elsewhere the owner may be alive.
+    """
     return tx.run("update nodes set owner = null where status = 'running' and owner is not null")
 
 
 def children(tx: Tx, node_id: NodeId) -> list[WorkNode]:
     return NODES.select(tx, "parent_id = :node_id order by id", node_id=node_id)
-
-
-# PostgreSQL only: what the clustered engine looks for when it reconciles rows and queue.
-FORGET_DEAD_OWNERS = """
-update nodes set owner = null where status = 'running' and owner is not null
-and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
-"""
-WITHOUT_QUEUE_ENTRY = """
-select distinct n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end
-from nodes n join teams t on t.id = n.team_id
-where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
-and n.assignee_id is not null
-and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')
-and not exists (
-    select 1 from pgqueuer q where q.payload = convert_to(
-        n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end, 'UTF8'
-    )
-)
-"""

@@ -1,5 +1,7 @@
-"""Listening: what other processes say on PostgreSQL's channels, heard until the listener is told to
-stop. A notice said while the connection was lost is gone, so at each new beginning there is a look.
+"""Notify: receives the notifications of other processes through PostgreSQL's LISTEN.
+
+PostgreSQL keeps no notification for a listener that is disconnected. The caller therefore reads the
+rows again after each connect; a notification only says that there is something to read.
 """
 
 # asyncpg has no types of its own.
@@ -9,95 +11,118 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import asyncpg
 
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
-from agiraph.store.reachability import LOST
+from agiraph.store.reachability import CONNECTION_ERRORS
 
 log = logging.getLogger("agiraph.listening")
 
-CONNECT_SECONDS = 10
-BEAT_SECONDS = 10.0
-"""How long a quiet connection is trusted before it has to show that it lives."""
+CONNECT_TIMEOUT_S = 10
+PROBE_S = 10.0
+"""After this long without a notification a query tests whether the connection is alive."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 5.0
-"""Before the connection is opened again; doubled with each failure in a row."""
-MOST_NOTICES = 10_000
+"""Seconds before a lost connection is opened again; doubled with each failure in a row."""
+MAX_QUEUED = 10_000
 
 
-class Notice(NamedTuple):
+class Notification(NamedTuple):
     channel: str
     payload: str
 
 
-Look = Callable[[], Awaitable[None]]
-Take = Callable[[Notice], Awaitable[None]]
+OnConnect = Callable[[], Awaitable[None]]
+OnNotification = Callable[[Notification], Awaitable[None]]
 
 
 async def listen(
-    url: str, channels: Iterable[str], *, look: Look, take: Take, streak: Streak | None = None
+    url: str,
+    channels: Iterable[str],
+    *,
+    on_connect: OnConnect,
+    on_notification: OnNotification,
+    failures: Streak | None = None,
 ) -> NoReturn:
-    """Take each notice in turn; look for what was missed whenever some may have been.
+    """Call `on_notification` for each notification, in order; reconnect as often as needed.
 
-    `streak` is where failures are counted, for whoever shows them.
+    `on_connect` runs after each connect and after an overflow, since notifications may have been
+    lost then. `failures` counts failed connections for health checks.
     """
-    streak = streak or Streak("hearing other processes", log, SystemClock())
-    pause = FIRST_PAUSE_S
+    failures = failures or Streak("hearing other processes", log, SystemClock())
+    pause_s = FIRST_PAUSE_S
 
-    async def look_around() -> None:
-        nonlocal pause
-        await look()
-        streak.succeeded()
-        pause = FIRST_PAUSE_S
+    async def catch_up() -> None:
+        nonlocal pause_s
+        await on_connect()
+        failures.succeeded()
+        pause_s = FIRST_PAUSE_S
 
     while True:
         try:
-            await _listen(url, channels, look_around, take)
+            await _listen(url, channels, catch_up, on_notification)
         except Exception as error:
-            # Whatever it is: a listener that ends is deaf from then on, and nobody would know.
-            # asyncpg has errors of its own for a connection cut while it is being made.
-            is_lost = isinstance(error, (*LOST, StoreUnavailable))
-            streak.failed(error, "the connection is opened again", trace=not is_lost)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_S)
+            # Any error: a listener that ended would miss every further notification, unnoticed.
+            # asyncpg raises errors of its own when a connection is cut while it is being made.
+            is_lost = isinstance(error, (*CONNECTION_ERRORS, StoreUnavailable))
+            failures.failed(error, "the connection is reopened", trace=not is_lost)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-async def _listen(url: str, channels: Iterable[str], look: Look, take: Take) -> None:
-    """Until the connection is lost."""
-    notices: asyncio.Queue[Notice | None] = asyncio.Queue(MOST_NOTICES)
-    is_behind = False
+class _Inbox:
+    """Notifications received and not handled yet; None marks the end of the connection."""
 
-    def put(notice: Notice | None) -> None:
-        nonlocal is_behind
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Notification | None] = asyncio.Queue(MAX_QUEUED)
+        self.has_overflowed = False
+        """Whether some were dropped; `on_connect` finds out what they were about."""
+
+    def put(self, notification: Notification | None) -> None:
         try:
-            notices.put_nowait(notice)
+            self.queue.put_nowait(notification)
         except asyncio.QueueFull:
-            is_behind = True  # what it was about is found by looking
+            self.has_overflowed = True
 
-    connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS)
+
+async def _listen(
+    url: str, channels: Iterable[str], catch_up: OnConnect, on_notification: OnNotification
+) -> None:
+    """Handle notifications until the connection is lost."""
+    inbox = _Inbox()
+    connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
     try:
-        connection.add_termination_listener(lambda _: put(None))
+        connection.add_termination_listener(lambda _: inbox.put(None))
         for channel in channels:
-            await connection.add_listener(channel, lambda _c, _p, *said: put(Notice(*said)))
-        await look()
-        while True:
-            try:
-                # Not `wait_for`: in Python 3.11 it forgets to be cancelled when something
-                # comes at that moment, and then nothing would ever stop this.
-                async with asyncio.timeout(BEAT_SECONDS):
-                    notice = await notices.get()
-            except TimeoutError:
-                await connection.execute("select 1", timeout=BEAT_SECONDS)
-                continue
-            if notice is None:
-                return
-            await take(notice)
-            if is_behind:
-                is_behind = False
-                await look()
+            await connection.add_listener(
+                channel, lambda _connection, _pid, *said: inbox.put(Notification(*said))
+            )
+        # After LISTEN, not before: whatever commits in between is then notified or read.
+        await catch_up()
+        await _handle(connection, inbox, catch_up, on_notification)
     finally:
-        with contextlib.suppress(Exception):  # it would take the place of a cancellation
+        with contextlib.suppress(Exception):  # an error here would replace a cancellation
             await connection.close(timeout=1)
+
+
+async def _handle(
+    connection: Any, inbox: _Inbox, catch_up: OnConnect, on_notification: OnNotification
+) -> None:
+    while True:
+        try:
+            # Not `wait_for`: in Python 3.11 it swallows a cancellation that comes at the same
+            # moment as an item, and then nothing would ever stop this task.
+            async with asyncio.timeout(PROBE_S):
+                notification = await inbox.queue.get()
+        except TimeoutError:
+            await connection.execute("select 1", timeout=PROBE_S)
+            continue
+        if notification is None:
+            return
+        await on_notification(notification)
+        if inbox.has_overflowed:
+            inbox.has_overflowed = False
+            await catch_up()

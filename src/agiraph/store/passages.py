@@ -1,7 +1,7 @@
-"""Passages, as rows: put away by the section and found by their words, ranked.
+"""Passages: sections of texts in a full-text index, searched and ranked.
 
-Words are cut out of a text here and not by the databases, so that both find the same: SQLite keeps
-them in an FTS5 table, PostgreSQL in a tsvector, and either ranks what matches.
+Texts are tokenized here and not by the databases, so that both find the same: SQLite indexes the
+words in an FTS5 table, PostgreSQL in a tsvector, and each ranks the matches.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ from agiraph.store.tx import Tx
 PASSAGES = Table("passages", Passage)
 
 CANDIDATES = 40
-"""Of what a database ranks highest, so many are looked at again: who holds more of the words?"""
+"""How many of the best matches are ranked again here, by how many of the words they contain."""
 MOST_WORDS = 16_000
-"""Words of one passage; PostgreSQL counts places no further."""
+"""The most words of one passage; PostgreSQL's tsvector counts positions up to 16,383."""
 _OFTEN = 250
-"""How often one word counts in a passage; PostgreSQL keeps no more places of it."""
+"""The most positions of one word; PostgreSQL keeps 255."""
 _PREFIXED = 4
-"""A word of so many letters also finds longer ones: async finds asyncio."""
+"""A word of at least this many letters also matches as a prefix: async finds asyncio."""
 
 _COLUMNS = ", ".join(f"p.{field}" for field in PASSAGES.fields)
 _FIND = {
@@ -51,9 +51,9 @@ def put(
     owner: Owner = EVERYONE,
     tainted: bool = False,
 ) -> bool:
-    """Let a text be found, section by section, instead of what was there of the same ref.
+    """Index a text, section by section, in place of an older text with the same ref.
 
-    False if it is there already, word for word.
+    Return False if the same text is indexed already.
     """
     ref, digest = to_text(ref), fingerprint(title, text)
     if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
@@ -79,14 +79,14 @@ def put(
 
 
 def index_all(tx: Tx) -> None:
-    """Let every passage be found that is there: for rows that came without their words."""
+    """Rebuild the full-text index from all passages, after a dump was loaded."""
     tx.run("delete from passage_words")
     for passage in PASSAGES.select(tx, "id is not null"):
         _index(tx, passage)
 
 
 def drop(tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner = EVERYONE) -> int:
-    """Forget all sections of one ref; how many there were."""
+    """Delete all sections of one ref; return how many there were."""
     where = "team_id = :team_id and owner = :owner and kind = :kind and ref = :ref"
     of = {"team_id": team_id, "owner": owner, "kind": kind, "ref": to_text(ref)}
     if tx.dialect == "sqlite":  # PostgreSQL removes the words with their passage
@@ -100,7 +100,7 @@ def drop(tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner =
 def known(
     tx: Tx, *, team_id: TeamId, kind: PassageKind, owner: Owner, ref: str | None = None
 ) -> dict[str, str]:
-    """What can be found of this kind, with the hash of each: of one ref, or of all."""
+    """Return the hash of each indexed text of this kind, by ref; of one ref, or of all."""
     only = "" if ref is None else " and ref = :ref"
     rows = tx.all(
         "select ref, hash from passages where team_id = :team_id and owner = :owner"
@@ -122,7 +122,7 @@ def find(
     kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
     limit: int = 10,
 ) -> list[Passage]:
-    """Whole sections that this owner may see, the best first; any text will do as a query."""
+    """Return sections that this owner may see, best match first; any text is a valid query."""
     terms = sought(query)
     if not terms or not kinds or limit < 1:
         return []
@@ -139,7 +139,7 @@ def find(
         **named,
     )
     found = [PASSAGES.load(row) for row in rows]
-    # The databases rank differently; that all words are there tells more than how often one is.
+    # The databases rank differently. How many of the words match says more than how often.
     return sorted(found, key=lambda passage: -_share(passage, terms))[:limit]
 
 
@@ -151,7 +151,7 @@ def visible(
     kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
     limit: int = 3000,
 ) -> list[Passage]:
-    """What this owner may see, the newest first; for a search that goes by more than words."""
+    """Return the passages this owner may see, newest first; for a search by embeddings."""
     named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
     marks = ", ".join(f":{name}" for name in named)
     where = (
@@ -197,7 +197,7 @@ def _index(tx: Tx, passage: Passage) -> None:
 
 
 def _plain(found: Iterable[str]) -> Iterable[str]:
-    """Words in letters and digits that neither database cuts or changes any further."""
+    """Yield words in ASCII letters and digits, which neither database splits or changes."""
     for word in found:
         if word.isascii():
             yield word[:60]
@@ -206,7 +206,7 @@ def _plain(found: Iterable[str]) -> Iterable[str]:
 
 
 def _query(tx: Tx, terms: list[str]) -> str:
-    """The words as either database asks for any of them."""
+    """Return the database's query for any of these words."""
     quote, star, joint = ('"', "*", " OR ") if tx.dialect == "sqlite" else ("'", ":*", " | ")
     return joint.join(
         f"{quote}{plain}{quote}{star if _is_prefixed(term) else ''}"
@@ -215,12 +215,12 @@ def _query(tx: Tx, terms: list[str]) -> str:
 
 
 def _is_prefixed(term: str) -> bool:
-    # Of scripts without spaces a single character finds the pairs that it begins.
+    # In scripts without spaces the index holds pairs; one character finds pairs it begins.
     return len(term) >= _PREFIXED if term.isascii() else len(term) == 1 or len(term) >= _PREFIXED
 
 
 def _share(passage: Passage, terms: list[str]) -> int:
-    """How many of the words it holds."""
+    """Return how many of the words the passage contains."""
     held = set(words(f"{passage.title} {passage.text}"))
     return sum(
         term in held or (_is_prefixed(term) and any(word.startswith(term) for word in held))

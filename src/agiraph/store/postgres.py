@@ -1,4 +1,4 @@
-"""PostgreSQL: verbs run side by side in a small pool of threads, a connection each."""
+"""PostgreSQL store: verbs run concurrently in a small pool of threads, one connection each."""
 
 import asyncio
 import re
@@ -11,39 +11,32 @@ from functools import cache
 from typing import Any, cast
 
 import psycopg
-from pgqueuer.db import SyncPsycopgDriver
-from pgqueuer.queries import SyncQueries
-from psycopg import errors as pg
 
 from agiraph.domain import ids
-from agiraph.domain.errors import (
-    AgiraphError,
-    Refused,
-    StoreDamaged,
-    StoreFull,
-    StoreLocked,
-    StoreUnavailable,
-)
+from agiraph.domain.errors import AgiraphError, Refused, StoreDamaged, StoreUnavailable
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, migrate
-from agiraph.store.database import P, R, Verb
+from agiraph.store.database import P, R, Verb, name_of_verb
+from agiraph.store.pgqueuer_queue import enqueue
+from agiraph.store.postgres_errors import explain
 from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
 TRIES = 5
-WORK_OFF = "run_agent"
-"""The entry that asks some process to look at an agent's queue."""
-CONTROL = "agiraph_control"
-"""The channel on which processes ask each other to cancel."""
-EVENTS, WORDS = "agiraph_events", "agiraph_words"
-"""The channels on which processes tell each other that there are events, and what is being said."""
+CONTROL_CHANNEL = "agiraph_control"
+"""The NOTIFY channel on which processes ask each other to cancel; the payload is a queue's key."""
+EVENTS_CHANNEL = "agiraph_events"
+"""The NOTIFY channel that announces events; the payload is a team's id and its last number."""
+REPLY_TEXT_CHANNEL = "agiraph_words"
+"""The NOTIFY channel for pieces of replies that a model is still writing; nothing is stored."""
 IDLE_SECONDS = 10
-"""A process that hangs inside a transaction gives up its locks after this."""
+"""The server aborts a transaction that is idle for this long, so that a hung process frees its
+locks."""
 
 CONNECT_SECONDS = 10
 
@@ -58,7 +51,7 @@ def _dialect(sql: str, locking: str) -> bytes:
 
 class PostgresTx:
     dialect: Dialect = "postgres"
-    held: dict[str, dict[str, Any]] | None = None
+    cache: dict[str, dict[str, Any]] | None = None
 
     def __init__(self, connection: psycopg.Connection[Any], now: datetime) -> None:
         self.now = now
@@ -73,8 +66,8 @@ class PostgresTx:
     def one(self, sql: str, /, **values: Any) -> Row | None:
         row = self._execute(sql, values).fetchone()
         if row is not None and "{for_update}" in sql and sql.count("select ") > 1:
-            # Whoever waited for a lock gets the locked row as it is now, but what was looked up
-            # beside it as it was before: lock first, look second.
+            # In READ COMMITTED, a statement that waited for a row lock sees that row as it is now,
+            # but its subqueries still see the state before the wait. Run again, lock held.
             row = self._execute(sql, values).fetchone()
         return row
 
@@ -101,29 +94,29 @@ class PostgresTx:
         self.aftermath.alarm = True
 
     def finish(self) -> None:
-        """Queue the wakes, then number the events: the last things a transaction does.
+        """Add the jobs, then number the events. Must be the last step of a transaction.
 
-        Numbers come from behind the team's row lock, so that they are dense and in commit order.
+        Numbers are taken under the team's row lock, so they are dense and in commit order. Teams
+        are locked in the order of their ids, so two transactions over the same teams cannot
+        deadlock.
         """
         if wakes := self.aftermath.wakes:
-            queries = SyncQueries(SyncPsycopgDriver(self._connection))
-            keys: list[bytes | None] = [queue.key.encode() for queue in wakes]
-            queries.enqueue([WORK_OFF] * len(keys), keys, [0] * len(keys))
+            enqueue(self._connection, wakes)
         for queue in self.aftermath.cancels:
-            self.run("select pg_notify(:channel, :queue)", channel=CONTROL, queue=queue.key)
+            self.run("select pg_notify(:channel, :queue)", channel=CONTROL_CHANNEL, queue=queue.key)
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
             end = events.end(self, team_id)
             written = events.append(self, team_id, self._emitted[team_id], end=end)
             self.aftermath.events += written
             note = f"{team_id} {written[-1].seq}"
-            self.run("select pg_notify(:channel, :note)", channel=EVENTS, note=note)
+            self.run("select pg_notify(:channel, :note)", channel=EVENTS_CHANNEL, note=note)
 
 
 class PostgresStore:
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url
-        # A clock that a test turns by hand is the time itself; this machine's may be wrong.
+        # Machines' clocks differ, so the server's is used; a test's manual clock is taken as is.
         self.clock = ServerClock(clock) if isinstance(clock, SystemClock) else clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
@@ -134,7 +127,7 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, clock: Clock) -> "PostgresStore":
-        """A store on a database that has today's shape; `agiraph db upgrade` gives it that."""
+        """Open a database with the current schema; `agiraph db upgrade` migrates an older one."""
         store = cls(url, clock)
         try:
             current = await store.read(version)
@@ -165,7 +158,10 @@ class PostgresStore:
         return connection
 
     def _learn_the_time(self, clock: ServerClock, connection: psycopg.Connection[Any]) -> None:
-        """Measure the server's time; one thread does it, the others go by the last measurement."""
+        """Measure the server's time in one thread; others use the last measurement meanwhile.
+
+        The first measurement blocks all threads: before it there is no time to go by.
+        """
         if not self._measuring.acquire(blocking=clock.measurements == 0):
             return
         try:
@@ -203,7 +199,7 @@ class PostgresStore:
     def _commit(
         self, verb: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[R, Aftermath]:
-        name = verb.__name__
+        name = name_of_verb(verb)
         fault(f"db:before:{name}")
         connection = self._connection()
         with connection.transaction():
@@ -216,35 +212,22 @@ class PostgresStore:
         return result, tx.aftermath
 
     def _retrying(self, run: Callable[[], R]) -> R:
-        """Run again what had no effect; say of the rest who must do what."""
+        """Retry a transaction that had no effect; raise the project's error otherwise."""
         for attempt in range(1, TRIES + 1):
             self._local.at_work = False
             try:
                 return run()
             except psycopg.Error as error:
-                reason = explained(error)
+                reason = explain(error)
                 if reason is None:
                     raise
-                # Once at work the row, not the error, says whether it happened: callers look.
+                # If the connection is lost during a commit, only the rows tell whether it
+                # happened. A retry could do it twice: the caller reads the rows instead.
                 is_lost = type(reason) is StoreUnavailable and self._local.at_work
                 if is_lost or isinstance(reason, Refused) or attempt == TRIES:
                     raise reason from error
             time.sleep(0.01 * 2**attempt)
         raise AssertionError("every try returns or raises")
-
-
-def explained(error: psycopg.Error) -> AgiraphError | None:
-    """PostgreSQL's error as one that says who must do what; None if it is a mistake of ours."""
-    said = str(error).strip().partition("\n")[0]
-    if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)):
-        return StoreLocked(f"Others hold what is needed: {said}")
-    if isinstance(error, pg.DiskFull):
-        return StoreFull("The database server has no room left; work goes on when it has.")
-    if isinstance(error, (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout)):
-        return StoreUnavailable(f"The database cannot be reached: {said}")
-    if isinstance(error, psycopg.DataError):
-        return Refused(f"The database cannot take this: {said}")
-    return None
 
 
 def _time(connection: psycopg.Connection[Any]) -> datetime:
@@ -254,7 +237,7 @@ def _time(connection: psycopg.Connection[Any]) -> datetime:
 
 
 def version(tx: Any) -> int:
-    """The schema the database has; 0 for an empty one."""
+    """Return the schema version of the database; 0 if it is empty."""
     if tx.one("select to_regclass('schema_version')")[0] is None:
         return 0
     return cast(int, tx.one("select max(version) from schema_version")[0])
@@ -269,8 +252,9 @@ def _refuse_newer(current: int) -> None:
 
 
 def upgrade(url: str) -> list[str]:
-    """Bring the database to today's shape; the names of the migrations that were applied."""
+    """Apply the missing migrations in one transaction; return their names."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        # One process at a time migrates; the others wait here and then find nothing to do.
         connection.execute("select pg_advisory_xact_lock(4711)")
         connection.execute("create table if not exists schema_version (version integer not null)")
         row = connection.execute("select max(version) from schema_version").fetchone()

@@ -1,8 +1,8 @@
-"""Presence: shows other processes that this one is alive, and frees the jobs of those that are not.
+"""Presence: shows other workers that this one is alive, and frees the jobs of dead workers.
 
-A worker has a row, which a thread of its own renews about once a second, and a session-level
-advisory lock on that thread's connection. PostgreSQL releases the lock when the process dies. The
-thread runs however busy the event loop is: a worker that has too much to do is not taken for dead.
+A worker has a row, which a separate thread renews about once a second, and a session-level advisory
+lock on that thread's connection. PostgreSQL releases the lock when the process dies. The thread
+runs however busy the event loop is, so an overloaded worker is not taken for dead.
 """
 
 import json
@@ -26,13 +26,13 @@ from agiraph.store.tx import Tx
 log = logging.getLogger("agiraph.presence")
 
 BEAT_S = 1.0
-"""Seconds between two renewals of this worker's row; each is followed by a look at the others."""
-GONE_LOOKS = 3
-"""Looks in a row that find a worker without its lock and silent, until its jobs are freed."""
-HUNG_LOOKS = 20
+"""Seconds between two renewals of this worker's row; each is followed by a check of the others."""
+GONE_CHECKS = 3
+"""Checks in a row that find a worker silent and without its lock, before its jobs are freed."""
+HUNG_CHECKS = 20
 """The same for a worker that is silent but still holds its lock: stopped, or stuck."""
 STUCK_S = 60.0
-"""A worker whose event loop has not turned for so long stops beating: it does no work."""
+"""A worker whose event loop has not run for this long stops renewing its row: it does no work."""
 RECONNECT_S = 0.5
 LOCK_CLASS = 4713
 """The first key of every worker's advisory lock; the second is its `lock_key`."""
@@ -41,7 +41,8 @@ _SESSION = {
     "autocommit": True,
     "application_name": "agiraph worker",
     "connect_timeout": 10,
-    # A machine that vanishes says no goodbye: both ends find out within seconds by themselves.
+    # A machine that loses power closes no connection. Keepalives let both ends notice in seconds,
+    # so that PostgreSQL releases the advisory lock of the dead worker.
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -56,7 +57,7 @@ values (%(id)s, %(key)s, %(host)s, %(pid)s, {_NOW}, {_NOW}, %(failing)s)
 on conflict (id) do update set beat_at = excluded.beat_at, failing = excluded.failing
 """
 _BEAT = f"update workers set beat_at = {_NOW}, failing = %(failing)s where id = %(id)s"
-# A manager of jobs without a row belongs to an older agiraph, which beats on the job's own row.
+# A queue manager without a row in `workers` is an older agiraph; it renews its jobs' own rows.
 _OTHERS = f"""
 select coalesce(w.id, q.id), coalesce(w.beat_at, q.beat_at), w.id is not null and not exists (
     select 1 from pg_locks l join pg_database d on d.oid = l.database
@@ -77,64 +78,67 @@ where status = 'picked' and queue_manager_id::text = any({ids})
 """
 
 
-class Seen(NamedTuple):
-    """What one look found of another worker."""
+class PeerState(NamedTuple):
+    """The state of another worker as one check found it."""
 
     id: str
     beat_at: int
     is_gone: bool
-    """Whether it has a row but no longer holds its lock: its session has ended."""
+    """Whether it has a row but not its lock: its session has ended."""
 
 
 @dataclass(slots=True)
-class Silence:
-    """How many looks in a row found each worker silent.
+class SilenceCounter:
+    """Counts how many checks in a row found each worker silent.
 
-    Looks are counted, not seconds: while the database stalls nobody can beat, and nobody looks.
+    Checks are counted, not seconds: while the database stalls no worker can renew its row, and no
+    worker checks either. A stall therefore declares nobody dead.
     """
 
-    _last: dict[str, tuple[Seen, int]] = field(default_factory=dict[str, tuple[Seen, int]])
+    _last: dict[str, tuple[PeerState, int]] = field(
+        default_factory=dict[str, tuple[PeerState, int]]
+    )
 
-    def after(self, look: Iterable[Seen]) -> list[Seen]:
-        """Take in one more look; return the workers that have been silent for too long."""
+    def after(self, look: Iterable[PeerState]) -> list[PeerState]:
+        """Add one check; return the workers that have been silent for too long."""
         last, self._last = self._last, {}
-        over: list[Seen] = []
+        over: list[PeerState] = []
         for seen in look:
             before, count = last.get(seen.id, (seen, 0))
             if before.beat_at != seen.beat_at:
                 count = 0
             elif seen.is_gone and not before.is_gone:
-                count = min(count, GONE_LOOKS - 2)  # it may be about to connect again
+                count = min(count, GONE_CHECKS - 2)  # it may be reconnecting
             self._last[seen.id] = (seen, count + 1)
-            if count + 1 >= (GONE_LOOKS if seen.is_gone else HUNG_LOOKS):
+            if count + 1 >= (GONE_CHECKS if seen.is_gone else HUNG_CHECKS):
                 over.append(seen)
         return over
 
 
 class Presence:
-    """One worker's sign of life."""
+    """Keeps this worker's row and lock alive and checks the other workers, on a thread."""
 
     def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
         self.id: UUID = uuid4()
-        self.turned_at = time.monotonic()
-        """When the event loop last turned; renewed by it, read by the thread."""
+        self.loop_turned_at = time.monotonic()
+        """When the event loop last ran; written by the loop, read by the thread."""
         self._url = url
         self._failing = failing
         self._key = self.id.int & 0x7FFFFFFF
         self._connection: psycopg.Connection[Any] | None = None
-        """Of the beginning, for the thread to go on with."""
+        """The connection that `start` opened, until the thread takes it over."""
         self._present = threading.Event()
         self._stopping = threading.Event()
         self._streak = Streak("the connection that shows this worker alive", log, clock)
         self._thread = threading.Thread(target=self._run, name="agiraph-presence", daemon=True)
 
     @property
-    def is_shown(self) -> bool:
+    def is_visible(self) -> bool:
         """Whether other workers can see that this one is alive."""
         return self._present.is_set()
 
     def start(self) -> None:
-        """Connect and register, or raise `psycopg.Error`; then keep it up until stopped."""
+        """Connect and register, or raise `psycopg.Error`; then start the thread."""
         self._connection = connection = self._connect()
         try:
             self._register(connection)
@@ -158,39 +162,40 @@ class Presence:
         taken = "select pg_try_advisory_lock(%s, %s)"
         if (row := connection.execute(taken, (LOCK_CLASS, self._key)).fetchone()) and row[0]:
             self._present.set()
-        else:  # our last session, which the server has not given up yet
+        else:  # the server has not yet noticed that our last session is dead
             raise psycopg.OperationalError("the advisory lock of this worker is still held")
 
     def _run(self) -> None:
-        """Beat until stopped, over one connection after another."""
+        """Renew the row until stopped; reconnect as often as needed. Runs on the thread."""
         while not self._stopping.is_set():
             try:
                 first, self._connection = self._connection, None
                 with first or self._connect() as connection:
-                    if not self.is_shown:
-                        self._register(connection)
-                    self._streak.succeeded()
                     self._live(connection)
             except Exception as error:
-                # Whatever it is: a worker whose thread has ended would lose its jobs for good.
+                # Any error: peers would take a worker without this thread for dead, for good.
                 self._present.clear()
                 trace = not isinstance(error, psycopg.OperationalError)
-                self._streak.failed(error, "it is opened again", trace=trace)
+                self._streak.failed(error, "it is reopened", trace=trace)
                 self._stopping.wait(RECONNECT_S)
 
     def _live(self, connection: psycopg.Connection[Any]) -> None:
-        silence, me = Silence(), {"id": str(self.id)}
+        """Renew the row and check the other workers over one connection, until stopped."""
+        if not self.is_visible:
+            self._register(connection)
+        self._streak.succeeded()
+        silence, me = SilenceCounter(), {"id": str(self.id)}
         while not self._stopping.wait(BEAT_S):
-            if time.monotonic() - self.turned_at < STUCK_S:
+            if time.monotonic() - self.loop_turned_at < STUCK_S:
                 beat = me | {"failing": json.dumps(self._failing())}
                 if connection.execute(_BEAT.encode(), beat).rowcount == 0:
                     self._register(connection)
-            look = [Seen(*row) for row in connection.execute(_OTHERS.encode(), me)]
+            look = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
             if over := silence.after(look):
                 self._free(connection, over)
         connection.execute("delete from workers where id = %(id)s", me)
 
-    def _free(self, connection: psycopg.Connection[Any], over: list[Seen]) -> None:
+    def _free(self, connection: psycopg.Connection[Any], over: list[PeerState]) -> None:
         """Put the jobs of these workers back into the queue."""
         with connection.transaction():
             freed = connection.execute(
@@ -205,7 +210,7 @@ class Presence:
 
 
 class Worker(NamedTuple):
-    """A process that does background work, as its row describes it."""
+    """A worker process as its row describes it."""
 
     host: str
     pid: int
@@ -214,7 +219,7 @@ class Worker(NamedTuple):
 
 
 def workers(tx: Tx) -> list[Worker]:
-    """Every process that does background work over this PostgreSQL."""
+    """Return the rows of all worker processes on this database; PostgreSQL only."""
     rows = tx.all("select host, pid, beat_at, failing from workers order by host, pid")
     now = to_micros(tx.now)
     return [

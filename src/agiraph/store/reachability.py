@@ -1,4 +1,4 @@
-"""Reaching: whether a PostgreSQL can be reached, will be soon, or never with these settings."""
+"""Reachability: tells a PostgreSQL that is down from settings that can never work."""
 
 # asyncpg has no types of its own.
 # pyright: basic
@@ -7,8 +7,8 @@ import asyncpg
 
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
 
-CONNECT_SECONDS = 10
-LOST = (
+CONNECT_TIMEOUT_S = 10
+CONNECTION_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -16,7 +16,7 @@ LOST = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
 )
-"""What asyncpg raises when a server is not there, starts or stops, or has no connection left."""
+"""asyncpg's errors for a server that is down, starting, stopping or out of connections."""
 _REFUSED = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -24,22 +24,22 @@ _REFUSED = (
     asyncpg.ClientConfigurationError,
     ValueError,
 )
-"""What it raises when only another setting helps: user, password, database, address."""
+"""asyncpg's errors that only another setting fixes: user, password, database, address."""
 
 
 async def check(url: str) -> None:
     """Connect once. Raise `StoreUnavailable` if waiting may help, `Misconfigured` if it will not.
 
-    asyncpg is asked, since libpq tells a wrong password from a full server by its words alone.
+    Uses asyncpg: libpq tells a wrong password from a full server only by the text of its message.
     """
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS)
+        connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
     except _REFUSED as error:
         raise Misconfigured(
-            f"PostgreSQL does not let us in: {error}. Check user, password, host and database in "
-            "AGIRAPH_DATABASE_URL."
+            f"PostgreSQL refused the connection: {error}. Check user, password, host and database "
+            "in AGIRAPH_DATABASE_URL."
         ) from error
-    except LOST as error:
+    except CONNECTION_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {reason}") from error
     await connection.close(timeout=1)

@@ -1,4 +1,4 @@
-"""Rows: how a frozen dataclass becomes a row and a row becomes the dataclass again."""
+"""Rows: maps frozen dataclasses to table rows and back."""
 
 import json
 import types
@@ -42,7 +42,7 @@ def from_micros(micros: int) -> datetime:
 
 
 def to_text(text: str) -> str:
-    """Text as both databases keep it: for a NUL its symbol, for half a surrogate pair a mark."""
+    """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
     if "\0" in text:
         text = text.replace("\0", "\N{SYMBOL FOR NULL}")
     try:
@@ -71,7 +71,7 @@ def _same(value: Any) -> Any:
 
 
 def _codec(hint: Any) -> tuple[Codec, Codec]:
-    """How one field is written and read; settled once per table, not once per row."""
+    """Return the encoder and decoder of a field, from its type; chosen once per table."""
     if isinstance(hint, NewType):
         hint = hint.__supertype__
     if get_origin(hint) in (Union, types.UnionType):
@@ -98,7 +98,7 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
 
 
 class Table(Generic[T]):
-    """One noun's table: its columns in the order of the dataclass's fields."""
+    """The table of one dataclass. Its columns are the dataclass's fields, in their order."""
 
     def __init__(self, name: str, value_type: type[T], *, key: str = "id") -> None:
         hints = get_type_hints(value_type)
@@ -129,19 +129,19 @@ class Table(Generic[T]):
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
-        held = None if tx.held is None else tx.held.setdefault(self.name, {})
-        if held is not None and key in held:
-            return held[key]
+        cache = None if tx.cache is None else tx.cache.setdefault(self.name, {})
+        if cache is not None and key in cache:
+            return cache[key]
         row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)
         if row is None:
             return None
         found = self.load(row)
-        if held is not None:
-            held[key] = found
+        if cache is not None:
+            cache[key] = found
         return found
 
     def get(self, tx: Tx, key: str, *, lock: bool = False) -> T:
-        """The row, or `NotFound`. Locked, nobody else changes it before this transaction ends."""
+        """Return the row, or raise `NotFound`. With `lock`, hold its row lock until the commit."""
         found = self.find(tx, key, lock=lock)
         if found is None:
             raise NotFound(self.value_type.__name__.lower(), key)
@@ -152,7 +152,7 @@ class Table(Generic[T]):
         return [self.load(row) for row in tx.all(sql, **values)]
 
     def update(self, tx: Tx, key: str, **changes: Any) -> int:
-        """Set these fields of one row; how many rows there were to set (0 or 1)."""
+        """Set these fields of one row; return 1, or 0 if there is no such row."""
         sets = ", ".join(f"{f} = :{f}" for f in changes)
         sql = f"update {self.name} set {sets} where {self.key} = :_key"
         return tx.run(sql, _key=key, **{f: self._encode[f](v) for f, v in changes.items()})

@@ -1,8 +1,8 @@
-"""Server clock: the time of the database server, which all processes over it share.
+"""Server clock: the time of the database server, which all its clients share.
 
-The wall clocks of two machines differ. What is due, and what is written down, goes by one clock
-alone, so the time of the server is learned at connect and again now and then. In between it is
-counted on with the monotonic clock: setting this machine's clock changes nothing.
+The wall clocks of two machines differ, but due times and timestamps must follow one clock. The
+server's time is measured at connect and every 30 seconds. Between measurements the monotonic clock
+counts on, so setting this machine's clock has no effect.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,17 @@ from typing import NamedTuple
 from agiraph.domain.time import SystemClock
 
 RENEW_S = 30.0
-"""How old a measurement may be before the next connection that is used takes a new one."""
+"""The age at which the next use of a connection measures the time again."""
 JUMP = timedelta(seconds=1)
-"""A wall clock that moved by more than the monotonic one: it was set, or the machine slept."""
+"""If the wall clock moved this much further than the monotonic one, it was set, or the machine
+slept: the time is measured again."""
 LONGEST_TRIP_S = 1.0
-"""A slower answer is too old by up to so much; it is used only if there is nothing better."""
+"""An answer may be wrong by the time of its round trip; a slower one is used only if no recent
+measurement exists."""
 WORST_AGE_S = 600.0
-"""From this age on a measurement is worse than a slow answer."""
+"""From this age on, a slow answer is better than the old measurement."""
 NOTABLE = timedelta(seconds=5)
-"""A skew that somebody should hear of."""
+"""A skew that is worth a warning."""
 
 
 class _Measured(NamedTuple):
@@ -30,7 +32,7 @@ class _Measured(NamedTuple):
 
 
 class ServerClock(SystemClock):
-    """The server's time in this process; before the first measurement, this machine's."""
+    """Returns the server's time; before the first measurement, this machine's."""
 
     def __init__(self, own: SystemClock) -> None:
         self.own = own
@@ -48,7 +50,7 @@ class ServerClock(SystemClock):
 
     @property
     def skew(self) -> timedelta:
-        """How far this machine's clock is ahead of the server's."""
+        """Return how far this machine's clock is ahead of the server's."""
         return self.own.now() - self.now()
 
     @property
@@ -60,7 +62,7 @@ class ServerClock(SystemClock):
         return passed > RENEW_S or abs(jumped) > JUMP
 
     def measure(self, ask: Callable[[], datetime]) -> None:
-        """Learn the server's time; `ask` makes one round trip for it."""
+        """Measure the server's time; `ask` makes one round trip and counts for its middle."""
         before = self.own.monotonic()
         server = ask()
         after = self.own.monotonic()
@@ -74,13 +76,13 @@ class ServerClock(SystemClock):
         self._last = _Measured(server, middle, wall)
 
 
-def told(skew: timedelta) -> str:
-    """A sentence about the skew; empty if it is too small to matter."""
+def skew_warning(skew: timedelta) -> str:
+    """Return a warning about the skew; empty if it is small."""
     if abs(skew) < NOTABLE:
         return ""
     way = "ahead of" if skew > timedelta(0) else "behind"
     much = timedelta(seconds=round(abs(skew).total_seconds()))
     return (
         f"This machine's clock is {much} {way} the database server's. agiraph goes by the "
-        "server's clock; set this machine's clock right (NTP), for its logs and certificates."
+        "server's clock; correct this machine's clock (NTP) for its logs and certificates."
     )

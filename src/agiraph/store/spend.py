@@ -1,4 +1,4 @@
-"""Spend, as rows: sums of what calls to models have cost."""
+"""Spend: the summed cost of model calls, by node, agent, purpose and model."""
 
 from dataclasses import dataclass
 
@@ -45,12 +45,12 @@ _ADD = (
 
 
 def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
-    """What a call did cost."""
+    """Add the cost of a finished call."""
     _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=0)
 
 
 def lose(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
-    """What was held for a call that may have been made and whose answer never came."""
+    """Add the reservation of a call that may have been made and whose answer never came."""
     _add(tx, lease, purpose=purpose, model=model, usage=usage, lost=1)
 
 
@@ -94,9 +94,9 @@ _TREE = (
 
 
 def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
-    """What a node and all below it have cost, with what is held for calls of other threads.
+    """Return the cost of a node and all below it, with the reservations of other threads' calls.
 
-    One statement, so that a call that ends meanwhile is counted once: as held, or as paid.
+    One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
     """
     rows = tx.all(
         _TREE + "select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens),"

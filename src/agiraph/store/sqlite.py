@@ -1,7 +1,7 @@
-"""SQLite: verbs run on the event loop, a thread commits them in groups with one fsync each.
+"""SQLite store: verbs run on the event loop; a thread commits them in groups with one fsync each.
 
-A statement gives up the interpreter's lock and has to win it back. In a thread beside a busy loop
-that costs more than the statement itself; so the thread only does what really waits: the disk.
+A statement releases the interpreter's lock (GIL) and must acquire it again. In a thread beside a
+busy event loop that costs more than the statement itself, so the thread only waits for the disk.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.errors import AgiraphError
 from agiraph.domain.events import EventType
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Lane, Queue
 from agiraph.faultpoints import fault
 from agiraph.store import events, sqlite_connection
-from agiraph.store.database import P, R, Verb
-from agiraph.store.sqlite_errors import explained, is_surroundings, name_of
+from agiraph.store.database import P, R, Verb, name_of_verb
+from agiraph.store.sqlite_errors import explain, is_environment_error, name_of
 from agiraph.store.sqlite_files import Loss, SqliteFiles
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 GROUP = 256
+"""The most verbs in one transaction."""
 SHORT, LONG = 0.004, 0.02
-"""How long verbs run, in seconds, before they are committed and others on the loop have a turn:
-as long as a commit takes, within these bounds."""
+"""Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
+loop run: about as long as a commit takes."""
 LOOK_SECONDS = 5.0
-"""How often a store that writes nothing looks whether its files are still there."""
+"""How often an idle store checks that its files are still there."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 _CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
@@ -43,7 +43,7 @@ _compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
 
 
 def _dialect(sql: str) -> tuple[str, tuple[str, ...], str]:
-    """A statement with plain marks, which bind faster; their names; and the table it changes."""
+    """Return the statement with `?` marks, which bind faster; their names; the table it changes."""
     found = _compiled.get(sql)
     if found is None:
         names, changes = tuple(_NAMED.findall(sql)), _CHANGES.match(sql)
@@ -59,7 +59,7 @@ class SqliteTx:
         self, connection: sqlite3.Connection, now: datetime, ends: dict[TeamId, int] | None = None
     ) -> None:
         self.now = now
-        self.held: dict[str, dict[str, Any]] | None = {}
+        self.cache: dict[str, dict[str, Any]] | None = {}
         self._ends = {} if ends is None else ends
         self.aftermath = Aftermath()
         self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
@@ -67,8 +67,8 @@ class SqliteTx:
 
     def run(self, sql: str, /, **values: Any) -> int:
         marked, names, table = _dialect(sql)
-        if self.held:
-            self.held.pop(table, None)
+        if self.cache:
+            self.cache.pop(table, None)
         return self._execute(marked, [values[name] for name in names]).rowcount
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
@@ -95,7 +95,7 @@ class SqliteTx:
         self.aftermath.alarm = True
 
     def number(self) -> None:
-        """Give the emitted events their numbers; the last thing a transaction does."""
+        """Number the emitted events. Must be the last step, so that numbers follow commit order."""
         for team_id, said in self._emitted.items():
             end = self._ends.get(team_id) or events.end(self, team_id)
             self.aftermath.events += events.append(self, team_id, said, end=end)
@@ -104,6 +104,8 @@ class SqliteTx:
 
 @dataclass(slots=True)
 class _Job:
+    name: str
+    """The verb's name, by which fault points know it."""
     verb: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -112,12 +114,12 @@ class _Job:
     error: BaseException | None = None
     aftermath: Aftermath | None = None
     alone: bool = False
-    """It was undone with others and must not meet them again."""
+    """Its group was rolled back because a verb raised; it is retried in its own transaction."""
 
 
 class SqliteStore:
     def __init__(self, path: Path, clock: Clock, *, sole: bool = False) -> None:
-        """Open the database. The sole runtime on it keeps every other one off: `HomeInUse`."""
+        """Open the database. With `sole`, lock it against other runtimes or raise `HomeInUse`."""
         self.path = path
         self.clock = clock
         self._loop = asyncio.get_running_loop()
@@ -137,7 +139,7 @@ class SqliteStore:
         self._waiting: deque[_Job] = deque()
         self._group: list[_Job] = []
         self._ends: dict[TeamId, int] = {}
-        """Where each team's events end, as long as nobody else has written."""
+        """The place of each team's last event; valid until another program writes."""
         self._version = 0
         self._busy = False
         self._is_closed = False
@@ -150,7 +152,7 @@ class SqliteStore:
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
-        self._waiting.append(_Job(verb, args, kwargs, future))
+        self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._begin)
@@ -166,21 +168,21 @@ class SqliteStore:
             try:
                 return query(tx, *args, **kwargs)
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                if not is_surroundings(error):
+                if not is_environment_error(error):
                     raise
-                raise explained(error, self.path) from error
+                raise explain(error, self.path) from error
             finally:
                 connection.execute("rollback")
 
         return await self._loop.run_in_executor(self._readers, run)
 
     def _open_reader(self) -> sqlite3.Connection:
-        if (loss := self._files.loss()) is not None:  # what is at the path now is not our database
+        if (loss := self._files.loss()) is not None:  # another file is at the path
             raise self._files.error(loss)
         try:
             connection = sqlite_connection.connect(self.path, create=False)
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise explain(error, self.path) from error
         self._open_readers.append(connection)
         connection.execute("pragma query_only = on")
         return connection
@@ -193,25 +195,29 @@ class SqliteStore:
             return
         self._is_closed = True
         self._looking.cancel()
-        self._look(again=False)  # what was lost unnoticed is saved before it is closed
+        self._look(again=False)  # rescue rows of a file that is gone
         while self._busy:
             self._rested.clear()
             await self._rested.wait()
         self._chores.put(None)
         await self._loop.run_in_executor(None, self._waiter.join)
         self._readers.shutdown()
-        # The last one out folds the journal in, so that a database at rest is one file.
+        # The writer last: the last connection to close checkpoints the WAL and removes it.
         for connection in (*self._open_readers, self._connection):
             connection.close()
         self._files.close()
 
     def _wait(self) -> None:
-        """The thread: whatever has to wait for the disk or for another program."""
+        """Run, on the writer thread, the steps that wait for the disk or for another program."""
         while (chore := self._chores.get()) is not None:
-            chore()
+            try:
+                chore()
+            except Exception as error:
+                # Any error: without this thread no write would ever be answered again.
+                self._loop.call_soon_threadsafe(self._give_up, error)
 
     def _look(self, *, again: bool = True) -> None:
-        """Notice that the files are gone although nobody writes: what they hold must be saved."""
+        """Check the files of an idle store; if one is gone, rescue the rows from the open file."""
         if again:
             self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
         if not self._busy and (loss := self._files.loss()) is not None:
@@ -219,7 +225,7 @@ class SqliteStore:
             self._chores.put(lambda: self._refuse(loss))
 
     def _refuse(self, loss: Loss) -> None:
-        """On the thread: undo what is under way, save what is lost to others, and say so."""
+        """Roll back, copy the rows to another file and fail the group. On the writer thread."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         if not loss.is_folder_moved:
@@ -227,7 +233,10 @@ class SqliteStore:
         self._loop.call_soon_threadsafe(self._give_up, self._files.error(loss))
 
     def _begin(self) -> None:
-        """Start a transaction for what is waiting."""
+        """Begin a transaction for the waiting verbs.
+
+        `immediate` takes the write lock now: a later upgrade from a read could fail with BUSY.
+        """
         try:
             self._connection.execute("begin immediate")
         except sqlite3.Error as error:
@@ -239,7 +248,7 @@ class SqliteStore:
             self._fill()
 
     def _begin_when_free(self) -> None:
-        """Another program holds the database: wait for it, for a while."""
+        """Wait on the writer thread for another program's lock, at most `BUSY_SECONDS`."""
         try:
             self._connection.execute(
                 f"pragma busy_timeout = {int(sqlite_connection.BUSY_SECONDS * 1000)}"
@@ -253,10 +262,10 @@ class SqliteStore:
             self._connection.execute("pragma busy_timeout = 0")
 
     def _fill(self) -> None:
-        """Run verbs in the transaction, not so long that others on the loop are kept from theirs.
+        """Run waiting verbs in the open transaction, for a bounded time, then commit.
 
-        If one raises, all are undone and each is run again by itself. A verb may therefore run
-        twice, the first time in vain: it changes nothing but rows.
+        If a verb raises, the whole group is rolled back and each verb runs again alone. A verb may
+        therefore run twice, so it must change nothing but rows.
         """
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
         try:
@@ -271,13 +280,15 @@ class SqliteStore:
                     return self._undo()
                 if time.monotonic() > until:
                     break
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except Exception as error:
+            # Any error: if one got away from here, the transaction would stay open, `_busy` stay
+            # set, and every later write would wait for ever.
             return self._give_up(error)
         self._chores.put(self._commit)
         return None
 
     def _heed_others(self) -> None:
-        """Forget what another program may have changed since."""
+        """Drop cached event numbers if another program has written since the last transaction."""
         [version] = self._connection.execute("pragma data_version").fetchone()
         if version != self._version:
             self._version = version
@@ -307,28 +318,29 @@ class SqliteStore:
         self._commit_seconds = time.monotonic() - began
         loss = None if self._files.is_in_place() else self._files.loss()
         if loss is not None and not loss.is_folder_moved:
-            # Somebody was faster: it is committed to a file that nobody will find again. Callers
-            # take what is refused for not written, so from now on everything is refused.
+            # The file was replaced during the commit: the rows went into an unlinked file. Callers
+            # take an error for "not written", so from now on every write is refused.
             self._files.lost = loss
             self._refuse(loss)
             return
         for job in self._group:
-            fault(f"db:after:{job.verb.__name__}")
+            fault(f"db:after:{job.name}")
         self._loop.call_soon_threadsafe(self._acknowledge)
 
-    def _give_up(self, error: sqlite3.Error | UnicodeDecodeError | AgiraphError) -> None:
-        """The disk, a lock or a file that is gone: nobody in this group gets through."""
+    def _give_up(self, error: Exception) -> None:
+        """Roll back and fail every verb of the group: the disk, a lock or the file is at fault."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._ends.clear()
         if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())
         for job in self._group:
-            job.error = error if isinstance(error, AgiraphError) else explained(error, self.path)
+            is_ours = isinstance(error, (sqlite3.Error, UnicodeDecodeError))
+            job.error = explain(error, self.path) if is_ours else error
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
-        fault(f"db:before:{job.verb.__name__}")
+        fault(f"db:before:{job.name}")
         tx = SqliteTx(self._connection, self.clock.now(), self._ends)
         job.error = None
         try:
@@ -336,10 +348,10 @@ class SqliteStore:
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
-            if is_surroundings(error):
+            if is_environment_error(error):
                 raise
             job.error = error
-        fault(f"db:in:{job.verb.__name__}")
+        fault(f"db:in:{job.name}")
 
     def _acknowledge(self) -> None:
         group, self._group = self._group, []

@@ -1,4 +1,4 @@
-"""Connections to a database file: plain ones, and the first, which checks and upgrades the file."""
+"""SQLite connections: opens a database file; the first connection checks and upgrades it."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from agiraph.domain.errors import StoreDamaged
 from agiraph.store import migrate
-from agiraph.store.sqlite_errors import damaged, explained, is_surroundings
+from agiraph.store.sqlite_errors import damaged, explain, is_environment_error
 
 BUSY_SECONDS = 5.0
 PAGE_BYTES = 1024
-"""A commit writes whole pages and a turn is small: 18 KiB a turn, against 34 with 4096."""
+"""A commit writes whole pages and a turn is small: 18 KiB per turn, against 34 with 4096 bytes."""
 CHECKED_BYTES = 256 * 2**20
 """Databases up to this size are checked whole when opened."""
 
@@ -38,9 +38,9 @@ def ready(path: Path) -> sqlite3.Connection:
             opening.callback(connection.close)
             _set_up(connection, path)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            if not is_surroundings(error):  # what is there is not what its version says
+            if not is_environment_error(error):  # what is there is not what its version says
                 raise damaged(path, str(error)) from error
-            raise explained(error, path) from error
+            raise explain(error, path) from error
         opening.pop_all()
         return connection
 

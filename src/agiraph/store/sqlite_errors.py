@@ -1,4 +1,4 @@
-"""SQLite's errors, translated into ours: each says who must do what."""
+"""SQLite errors: sqlite3's exceptions, translated into the project's own."""
 
 import os
 from pathlib import Path
@@ -12,34 +12,36 @@ from agiraph.domain.errors import (
 )
 
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-_SURROUNDINGS = (
+_ENVIRONMENT = (
     *_DAMAGE, "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN",
     "SQLITE_READONLY", "SQLITE_PROTOCOL", "SQLITE_NOMEM",
 )  # fmt: skip
 LEAST_ROOM = 64 * 1024
-"""With less than this many bytes free, an I/O error of SQLite is taken for a full disk: the shared
-memory file and the journal report ENOSPC as a plain I/O error."""
+"""With fewer bytes free than this, an I/O error of SQLite counts as a full disk: for the shared
+memory file and the WAL, SQLite reports ENOSPC as a plain I/O error."""
 
 
 def name_of(error: BaseException) -> str:
-    # SQLite quotes what it finds; if that is no text, the complaint is about damage.
+    # SQLite quotes the bytes it finds. If they are not UTF-8, the file is damaged.
     if isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
         return "SQLITE_CORRUPT"
     return getattr(error, "sqlite_errorname", "") or ""
 
 
-def is_surroundings(error: BaseException) -> bool:
-    """Whether the disk, a lock or the file is at fault, and not the statement."""
-    return name_of(error).startswith(_SURROUNDINGS)
+def is_environment_error(error: BaseException) -> bool:
+    """Return whether the disk, a lock or the file is at fault, and not the statement."""
+    return name_of(error).startswith(_ENVIRONMENT)
 
 
-def explained(error: BaseException, path: Path) -> AgiraphError:
-    """SQLite's error as one that says who must do what."""
+def explain(error: BaseException, path: Path) -> AgiraphError:
+    """Return the project's error for one of sqlite3."""
     name = name_of(error)
     if name == "SQLITE_FULL":
         return full(path)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreLocked(f"Another program holds {path}: close it; work goes on by itself.")
+        return StoreLocked(
+            f"Another program has locked {path}: close it; work then resumes by itself."
+        )
     if name.startswith(_DAMAGE):
         return damaged(path, str(error))
     if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _has_no_room(path.parent):
@@ -48,7 +50,7 @@ def explained(error: BaseException, path: Path) -> AgiraphError:
 
 
 def full(path: Path) -> StoreFull:
-    return StoreFull(f"No room left for {path}: free some disk space; work goes on by itself.")
+    return StoreFull(f"No room left for {path}: free some disk space; work then resumes by itself.")
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:

@@ -1,8 +1,8 @@
-"""SqliteFiles: the database file, its journal and its shared memory, watched while they are open.
+"""SQLite files: watches the database file, its WAL and its shared memory while they are open.
 
-A process keeps writing to a file after somebody removed it, and SQLite does not notice. So the
-files are compared, by device and inode, with what is at their paths; and what only this process can
-still read is copied to where a person finds it.
+A process can go on writing to a file that was removed, and SQLite does not notice. So the open
+files are compared, by device and inode, with the files at their paths. Rows that only this process
+can still read are copied to a new file.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ log = logging.getLogger("agiraph.store")
 
 SUFFIXES = ("", "-wal", "-shm")
 _OWNER_BYTE = 1 << 62
-"""The byte of the database file that its one runtime locks; SQLite locks none beyond 2^31."""
+"""The byte of the database file that the runtime locks; SQLite locks none beyond 2^31."""
 _Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is not where it was when the database was opened."""
+    """A file or folder that is no longer where it was when the database was opened."""
 
     name: str
-    """The file that is gone; empty: only the folder that holds all of them was moved."""
+    """The path of the missing file; empty if only the folder that holds all files was moved."""
 
     @property
     def is_folder_moved(self) -> bool:
@@ -48,9 +48,9 @@ class SqliteFiles:
         self._owner = -1
         self._said = ""
         self.lost: Loss | None = None
-        """Set when a commit went into a file that is gone: from then on nothing is accepted."""
+        """Set when a commit went into an unlinked file; from then on every write is refused."""
         self.saved: Path | None = None
-        """Where the rows were copied to after the file was lost."""
+        """The copy of the rows, made after the file was lost."""
         try:
             flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
             self._folder = os.open(self._real.parent, flags)
@@ -61,7 +61,7 @@ class SqliteFiles:
             ) from error
 
     def own(self) -> None:
-        """Keep every other runtime off this file, whichever home it has, or raise `HomeInUse`."""
+        """Lock this file against runtimes with another home, or raise `HomeInUse`."""
         try:
             fd = os.open(self._real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -69,6 +69,8 @@ class SqliteFiles:
                 raise full(self.path) from error
             raise StoreUnavailable(f"{self.path}: {error.strerror}.") from error
         try:
+            # An open-file-description lock: a plain fcntl lock would be dropped as soon as SQLite,
+            # in this process, closes any descriptor of the same file.
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _range(fcntl.F_WRLCK))
         except (BlockingIOError, PermissionError) as error:
             os.close(fd)
@@ -76,24 +78,24 @@ class SqliteFiles:
                 f"Another agiraph, with another home, already works on {str(self.path)!r}. "
                 "Stop it first, or set AGIRAPH_DATABASE_URL to another file."
             ) from error
-        except OSError as error:  # a file system without such locks: the home's lock must do
+        except OSError as error:  # no such locks on this file system: the home's lock remains
             log.info("%s cannot be locked: %s", self.path, error)
         self._owner = fd
 
     def remember(self) -> None:
-        """Take the files that are at the paths now for those that SQLite has open."""
+        """Record the identities of the files at the paths, which SQLite has just opened."""
         found = {path: _identity(path) for path in (f"{self._real}{s}" for s in SUFFIXES)}
         self._identities = {path: known for path, known in found.items() if known}
 
     def disown(self) -> None:
-        """Let other runtimes in, with the file still open."""
+        """Release the lock while the file stays open."""
         if self._owner >= 0:
-            # Not by closing alone: a program being started holds a copy until its exec is done.
+            # Closing is not enough: a child process between fork and exec holds a copy.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._owner, fcntl.F_OFD_SETLK, _range(fcntl.F_UNLCK))
 
     def close(self) -> None:
-        """Let go of the files. SQLite must have closed them: closing ours drops its locks."""
+        """Close the files. SQLite must have closed its own first: closing ours drops its locks."""
         self.disown()
         if self._owner >= 0:
             os.close(self._owner)
@@ -102,32 +104,32 @@ class SqliteFiles:
         self._owner = self._folder = -1
 
     def is_in_place(self) -> bool:
-        """Whether the database file itself is where it was; a third of what `loss` costs."""
+        """Return whether the database file is in place; a third of the cost of `loss`."""
         return _identity(str(self._real)) == self._identities.get(str(self._real))
 
     def loss(self) -> Loss | None:
-        """What is no longer in place; None: all is well. Costs three `stat` calls."""
+        """Return the first file that is not in place, or None. Costs three `stat` calls."""
         if self.lost is not None:
             return self.lost
         known = self._identities.items()
         if all(_identity(path) == identity for path, identity in known):
             if self._said:
-                log.warning("%s is in place again; work goes on", self.path)
+                log.warning("%s is in place again; work resumes", self.path)
                 self._said = ""
             return None
-        # The same names through the folder's handle, which follows the folder wherever it goes.
+        # The same names through the folder's descriptor, which follows the folder if it is moved.
         for path, identity in known:
             if _identity(os.path.basename(path), self._folder) != identity:  # noqa: PTH119
                 return Loss(path)
         return Loss("")
 
     def error(self, loss: Loss) -> StoreGone:
-        """The refusal of whatever should be written now; the first time it is logged too."""
+        """Return the error for every write from now on; log it the first time."""
         if loss.is_folder_moved:
             text = (
                 f"The folder {str(self.path.parent)!r} was moved to {str(self._place())!r} while "
-                "agiraph was running; nothing is written until that is undone. Move it back, and "
-                "work goes on by itself; or stop agiraph and start it with the new place."
+                "agiraph was running; nothing is written until then. Move it back, and "
+                "work resumes by itself; or stop agiraph and start it with the new path."
             )
         else:
             text = (
@@ -142,8 +144,8 @@ class SqliteFiles:
     def _rescue_text(self) -> str:
         if self.saved is None:
             return (
-                "What it held could not be copied to another file yet: do not stop agiraph before "
-                "there is room on the disk, it tries again every few seconds."
+                "Its rows could not be copied to another file yet: do not stop agiraph before "
+                "there is room on the disk; it retries every few seconds."
             )
         return (
             f"All that was acknowledged is in {str(self.saved)!r}: stop agiraph, move that file to "
@@ -151,7 +153,7 @@ class SqliteFiles:
         )
 
     def rescue(self, connection: sqlite3.Connection) -> None:
-        """Copy what the connection can still read to a new file, once. It has no transaction."""
+        """Copy all rows to a new file, once. No transaction may be open on the connection."""
         if self.saved is not None:
             return
         for folder in (self._place(), Path(tempfile.gettempdir())):
@@ -159,7 +161,7 @@ class SqliteFiles:
                 self.saved = self._copy(connection, folder)
                 return
             except (OSError, sqlite3.Error) as error:
-                log.error("%s cannot be saved in %s: %s", self.path, folder, error)
+                log.error("the rows of %s cannot be copied to %s: %s", self.path, folder, error)
 
     def _copy(self, connection: sqlite3.Connection, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -177,7 +179,7 @@ class SqliteFiles:
         return target
 
     def _place(self) -> Path:
-        """The database's folder, wherever it is now; its old path if it was removed."""
+        """Return the current path of the database's folder; its old path if it was removed."""
         with contextlib.suppress(OSError):
             if os.fstat(self._folder).st_nlink > 0:
                 return Path(f"/proc/self/fd/{self._folder}").readlink()

@@ -1,4 +1,4 @@
-"""Stages, as rows."""
+"""Stages: their rows, and counts over their nodes."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Stage]:
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Stage]:
-    """The stages a coordinator's node has opened, oldest first."""
+    """Return the stages that a node has opened, oldest first."""
     return STAGES.select(tx, "node_id = :node_id order by created_at, id", node_id=node_id)
 
 
@@ -28,7 +28,7 @@ def nodes(tx: Tx, stage_id: StageId) -> list[WorkNode]:
 
 
 class Tally(NamedTuple):
-    """How many nodes a stage has, how many of them succeeded, and how many are not over."""
+    """How many nodes a stage has, how many succeeded, and how many are open."""
 
     nodes: int
     done: int
@@ -49,7 +49,7 @@ def tally(tx: Tx, stage_id: StageId) -> Tally:
 
 
 def above(tx: Tx, node_id: NodeId) -> list[Stage]:
-    """The running stages that a node, or one above it, belongs to."""
+    """Lock and return the running stages to which a node or one of its ancestors belongs."""
     rows = tx.all(
         "with recursive up(id, parent_id, stage_id) as ("
         " select id, parent_id, stage_id from nodes where id = :id"
@@ -62,7 +62,7 @@ def above(tx: Tx, node_id: NodeId) -> list[Stage]:
 
 
 def waits_for_person(tx: Tx, stage_id: StageId) -> bool:
-    """Whether a node of this stage, or one below it, is parked on a question to a person."""
+    """Return whether a node of this stage, or below one, waits for a person's answer."""
     row = tx.one(
         "with recursive down(id) as (select id from nodes where stage_id = :id"
         " union select n.id from nodes n join down d on n.parent_id = d.id)"

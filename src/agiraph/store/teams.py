@@ -1,4 +1,4 @@
-"""Teams and agents, as rows."""
+"""Teams: the rows of teams and agents."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ AGENTS = Table("agents", Agent)
 
 
 def members(tx: Tx, team_id: TeamId) -> list[Agent]:
-    """The agents of a team, coordinator first, then as they were hired."""
+    """Return the agents of a team, coordinator first, then in order of hiring."""
     order = "case role when 'coordinator' then 0 else 1 end, id"
     where = f"team_id = :team_id and retired_at is null order by {order}"
     return AGENTS.select(tx, where, team_id=team_id)
@@ -31,13 +31,26 @@ def coordinator(tx: Tx, team_id: TeamId) -> Agent:
     return found[0]
 
 
+def retired(tx: Tx, team_id: TeamId) -> list[Agent]:
+    """Return the agents that have left a team, in the order in which they were hired."""
+    where = "team_id = :team_id and retired_at is not null order by id"
+    return AGENTS.select(tx, where, team_id=team_id)
+
+
 def everyone(tx: Tx, team_id: TeamId) -> list[Agent]:
-    """The same, and those who have left."""
+    """Return all agents that are or were on a team, in the order in which they were hired."""
     return AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
 
 
+def find_agent(tx: Tx, team_id: TeamId, name_or_id: str) -> Agent | None:
+    """Return the agent with this name (any case) or id, whether it has left the team or not."""
+    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
+    found = AGENTS.select(tx, where, team=team_id, who=name_or_id.strip())
+    return found[0] if found else None
+
+
 def count(tx: Tx, team_id: TeamId) -> int:
-    """How many are on a team now."""
+    """Return how many agents are on a team now."""
     row = tx.one(
         "select count(*) from agents where team_id = :team_id and retired_at is null",
         team_id=team_id,
@@ -55,7 +68,7 @@ def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
 
 
 def names(tx: Tx, team_id: TeamId) -> set[str]:
-    """Every name that was ever given on this team, in lower case."""
+    """Return all names ever given on this team, in lower case; none is used twice."""
     rows = tx.all("select name from agents where team_id = :team_id", team_id=team_id)
     return {row[0].lower() for row in rows}
 
@@ -78,7 +91,7 @@ def by_name(tx: Tx, team_id: TeamId, name: str, *, with_retired: bool = False) -
 
 
 def find(tx: Tx, name_or_id: str) -> Team:
-    """The team of that id, or the newest of that name."""
+    """Return the team with this id, or the newest with this name; raise `NotFound`."""
     where = "id = :name or name = :name order by created_at desc limit 1"
     found = TEAMS.select(tx, where, name=name_or_id)
     if not found:
@@ -92,10 +105,11 @@ def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
 
 
 def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
-    """Teams in the order they were founded, after the one of that id."""
+    """Return a page of teams after an id, oldest first."""
     return TEAMS.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
 
 
 def lock(tx: Tx, agent_id: AgentId) -> Agent:
-    """Reservation the agent's row: who hands it work, mail or an end waits for the other."""
+    """Lock and return the agent's row. Transactions that give one agent work, mail or a result take
+    this lock and so run one after another. It comes before the lock on a trigger's row."""
     return AGENTS.get(tx, agent_id, lock=True)

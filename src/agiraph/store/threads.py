@@ -1,4 +1,4 @@
-"""Threads and turns, as rows: an append-only journal with one writer at a time."""
+"""Threads: the append-only journal of turns, with one writer per thread, fenced by an epoch."""
 
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
@@ -27,14 +27,14 @@ from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
-_BITS = 32
-_MOST = (1 << _BITS) - 1
+_SEQ_BITS = 32
+_SEQ_MASK = (1 << _SEQ_BITS) - 1
 _APPEND = (
     "insert into turns"
     " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
     " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
-_PAGE = (
+_APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
     " from threads t where id = :id {for_update}"
@@ -67,42 +67,46 @@ class Details(TypedDict, total=False):
     outbox: OutboxMark | None
 
 
-class Page(NamedTuple):
-    """Where a thread ends, for whoever may write on."""
+class AppendPoint(NamedTuple):
+    """The end of a thread, where the next turn is appended. Its row is locked."""
 
     thread_id: ThreadId
     epoch: int
     base: int
     head: int
-    """The number of its last turn; 0 if there is none."""
+    """The number of the last turn; 0 if there is none."""
 
 
-def check_lease(tx: Tx, lease: Lease) -> Page:
-    """Make sure this lease still rules its thread, and keep others from it until we are done."""
-    page = _page(tx, lease.thread_id)
-    if page is None or page.epoch != lease.epoch:
-        raise Fenced(f"{lease.thread_id} was claimed by somebody else.")
-    return page
+def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
+    """Lock the thread's row and return its end; raise `Fenced` if the lease is stale.
+
+    The row lock and the epoch fence off a former owner: a claim raises the epoch under this lock,
+    so no append of an old lease can slip in after it.
+    """
+    found = _find_append_point(tx, lease.thread_id)
+    if found is None or found.epoch != lease.epoch:
+        raise Fenced(f"{lease.thread_id} was claimed by another runner.")
+    return found
 
 
-def page(tx: Tx, thread_id: ThreadId) -> Page:
-    """Where a thread ends, whoever holds it; its row is locked."""
-    found = _page(tx, thread_id)
+def append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint:
+    """Lock the thread's row and return its end, without checking a lease."""
+    found = _find_append_point(tx, thread_id)
     assert found is not None
     return found
 
 
-def _page(tx: Tx, thread_id: ThreadId) -> Page | None:
-    row = tx.one(_PAGE, id=thread_id)
+def _find_append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint | None:
+    row = tx.one(_APPEND_POINT, id=thread_id)
     if row is None:
         return None
     number, epoch, end = row
-    return Page(thread_id, epoch, number << _BITS, (end or 0) & _MOST)
+    return AppendPoint(thread_id, epoch, number << _SEQ_BITS, (end or 0) & _SEQ_MASK)
 
 
 def append(
     tx: Tx,
-    page: Page,
+    at: AppendPoint,
     *,
     node_id: NodeId | None,
     role: Role,
@@ -113,11 +117,11 @@ def append(
     model: str | None = None,
     usage: Usage | None = None,
     **details: Unpack[Details],
-) -> tuple[Page, Turn]:
-    """Write the next turn; the page as it is then, and the turn."""
+) -> tuple[AppendPoint, Turn]:
+    """Append a turn; return the new end of the thread, and the turn."""
     turn = Turn(
-        thread_id=page.thread_id,
-        seq=page.head + 1,
+        thread_id=at.thread_id,
+        seq=at.head + 1,
         node_id=node_id,
         role=role,
         text=to_text(text),
@@ -130,23 +134,27 @@ def append(
         **details,
     )
     if turn.tainted_by is not None:
-        taint(tx, page.thread_id, turn.tainted_by)
-    stored = _stored_details(turn) if details else None
+        taint(tx, at.thread_id, turn.tainted_by)
+    _insert(tx, at.base, turn, has_usage=usage is not None, has_details=bool(details))
+    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
+
+
+def _insert(tx: Tx, base: int, turn: Turn, *, has_usage: bool, has_details: bool) -> None:
+    stored = _stored_details(turn) if has_details else None
     tx.run(
         _APPEND,
-        place=page.base + turn.seq,
-        node_id=node_id,
-        role=role,
+        place=base + turn.seq,
+        node_id=turn.node_id,
+        role=turn.role,
         text=turn.text,
         at=to_micros(turn.at),
-        ref=ref,
-        calls=to_json(calls) if calls else None,
-        attachments=to_json(attachments) if attachments else None,
+        ref=turn.ref,
+        calls=to_json(turn.calls) if turn.calls else None,
+        attachments=to_json(turn.attachments) if turn.attachments else None,
         extra=to_json(stored) if stored else None,
-        model=model,
-        usage=None if usage is None else to_json(usage),
+        model=turn.model,
+        usage=to_json(turn.usage) if has_usage else None,
     )
-    return Page(page.thread_id, page.epoch, page.base, turn.seq), turn
 
 
 def _stored_details(turn: Turn) -> dict[str, Any]:
@@ -245,26 +253,26 @@ def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
 
 
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
-    """The turns after that one, oldest first."""
+    """Return the turns after number `after`, oldest first."""
     row = tx.one("select number from threads where id = :id", id=thread_id)
-    base = 0 if row is None else row[0] << _BITS
+    base = 0 if row is None else row[0] << _SEQ_BITS
     rows = tx.all(
         f"select {_COLUMNS} from turns"
         " where place > :place and place <= :end order by place limit :limit",
         place=base + after,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
         limit=limit,
     )
     return [read_turn(thread_id, row) for row in rows]
 
 
 def read_turn(thread_id: ThreadId, row: Row) -> Turn:
-    """A turn from the values of its columns; `StoreDamaged` if they make none."""
+    """Return a turn from its row; raise `StoreDamaged` if a value cannot be read."""
     place, node_id, role, text, at, ref, calls, attachments, extra, model, usage = row
     try:
         return Turn(
             thread_id=thread_id,
-            seq=place & _MOST,
+            seq=place & _SEQ_MASK,
             node_id=node_id,
             role=role,
             text=text,
@@ -283,60 +291,60 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
 
 
 def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
-    """The newest turn, as far as is committed; nobody is kept from writing the next."""
+    """Return the newest committed turn, without locking the thread."""
     row = tx.one(_LAST, id=thread_id)
     return None if row is None else read_turn(thread_id, row)
 
 
-class Spoken(NamedTuple):
+class LastTurn(NamedTuple):
     seq: int
     at: datetime
 
 
-def last_spoken(tx: Tx, thread_id: ThreadId) -> Spoken | None:
-    """Where and when anything but the journal's own notes was last written."""
-    base = page(tx, thread_id).base
+def last_turn_of_agent(tx: Tx, thread_id: ThreadId) -> LastTurn | None:
+    """Return number and time of the last turn that is not an intent. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
     row = tx.one(
         "select place, at from turns where place > :base and place <= :end and role <> 'intent'"
         " order by place desc limit 1",
         base=base,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
     )
-    return None if row is None else Spoken(row[0] & _MOST, from_micros(row[1]))
+    return None if row is None else LastTurn(row[0] & _SEQ_MASK, from_micros(row[1]))
 
 
 def open_calls(tx: Tx, thread_id: ThreadId) -> list[ToolCall]:
-    """Calls of the last reply that have no answer yet."""
-    base = page(tx, thread_id).base
+    """Return the tool calls of the last reply that have no result. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
     row = tx.one(
         "select max(place) from turns where place > :base and place <= :end and role = 'assistant'",
         base=base,
-        end=base + _MOST,
+        end=base + _SEQ_MASK,
     )
     if row is None or row[0] is None:
         return []
-    reply, *since = turns(tx, thread_id, after=(row[0] & _MOST) - 1)
+    reply, *since = turns(tx, thread_id, after=(row[0] & _SEQ_MASK) - 1)
     answered = {turn.ref for turn in since if turn.role == "tool"}
     return [call for call in reply.calls if call.id not in answered]
 
 
 def has_ref(tx: Tx, thread_id: ThreadId, ref: str) -> bool:
-    """Whether a turn of this thread is about this: a message it has heard, a call it answered."""
-    base = page(tx, thread_id).base
+    """Return whether a turn refers to this message or call. Locks the thread's row."""
+    base = append_point(tx, thread_id).base
     sql = "select 1 from turns where place > :base and place <= :end and ref = :ref limit 1"
-    return tx.one(sql, base=base, end=base + _MOST, ref=ref) is not None
+    return tx.one(sql, base=base, end=base + _SEQ_MASK, ref=ref) is not None
 
 
 def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
-    """The thread a node is worked on in."""
+    """Return the thread of a node."""
     where = "id = (select thread_id from nodes where id = :id)"
     found = THREADS.select(tx, where, id=node_id)
     return found[0] if found else None
 
 
 def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
-    """The name of the next thread under this one, whose row stays locked meanwhile."""
-    page(tx, parent_id)
+    """Return an id for the next child thread. The parent's row lock keeps it unique."""
+    append_point(tx, parent_id)
     row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
     return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")
 
@@ -346,7 +354,7 @@ def of_agent(tx: Tx, agent_id: AgentId) -> list[Thread]:
 
 
 def to_harvest(tx: Tx, agent_id: AgentId) -> list[Thread]:
-    """Work this agent has ended and said something in, that nobody looks back on or did."""
+    """Return closed work threads with a reply that no reflection has read or is reading."""
     where = (
         "agent_id = :id and kind = 'work' and closed_at is not null and harvested_at is null"
         " and not exists (select 1 from nodes n where n.id = threads.reflection_id"
@@ -359,5 +367,5 @@ def to_harvest(tx: Tx, agent_id: AgentId) -> list[Thread]:
 
 
 def of_reflection(tx: Tx, node_id: NodeId) -> list[Thread]:
-    """The threads that are looked back on in this node, oldest first."""
+    """Return the threads that this reflection node reads, oldest first."""
     return THREADS.select(tx, "reflection_id = :id order by closed_at, id", id=node_id)

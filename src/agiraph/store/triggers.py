@@ -1,4 +1,4 @@
-"""Triggers, as rows: when they are due, what became of their slots, what is to be done outside."""
+"""Triggers: their rows, the outcome of each slot, and errands outside the database."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from agiraph.store.tx import Tx
 TRIGGERS = Table("triggers", Trigger)
 FIRINGS = Table("firings", Firing, key="trigger_id")
 ERRAND_SECONDS = 60
-"""After which somebody else does what nobody reported as done."""
+"""After this long, an errand that was taken and not reported as done may be taken again."""
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
@@ -35,7 +35,7 @@ def active_of_agent(tx: Tx, agent_id: AgentId) -> list[Trigger]:
 
 
 def at_rest(tx: Tx, agent_id: AgentId) -> list[Trigger]:
-    """Those that are due some time after their agent's last work."""
+    """Return the active triggers that fire some time after their agent's last work."""
     where = (
         "agent_id = :agent_id and status = 'active' and type in ('heartbeat', 'on_idle')"
         " order by id"
@@ -44,7 +44,7 @@ def at_rest(tx: Tx, agent_id: AgentId) -> list[Trigger]:
 
 
 def count_made(tx: Tx, agent_id: AgentId) -> int:
-    """How many of this agent's own making are active."""
+    """Return how many active triggers this agent has made for itself."""
     row = tx.one(
         "select count(*) from triggers where agent_id = :id and status = 'active'"
         " and made_by = :id",
@@ -54,7 +54,7 @@ def count_made(tx: Tx, agent_id: AgentId) -> int:
 
 
 def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[Trigger]:
-    """Active ones that should have fired by that moment, of teams that are at work."""
+    """Return active triggers of active teams that were due before that moment."""
     where = (
         "status = 'active' and due_at < :since and exists (select 1 from teams t"
         " where t.id = triggers.team_id and t.status = 'active')"
@@ -79,13 +79,13 @@ def firing(tx: Tx, trigger_id: TriggerId, slot: str) -> Firing | None:
 
 
 def firings(tx: Tx, trigger_id: TriggerId, *, limit: int = 100) -> list[Firing]:
-    """What became of its slots, the latest first."""
+    """Return the outcomes of a trigger's slots, latest first."""
     where = "trigger_id = :id order by at desc, slot desc limit :limit"
     return FIRINGS.select(tx, where, id=trigger_id, limit=limit)
 
 
 def close_firing(tx: Tx, trigger_id: TriggerId, slot: str, *, outcome: str, reason: str) -> bool:
-    """Say what became of a callback; False if that is known already."""
+    """Record the outcome of a callback; return False if it is recorded already."""
     sql = (
         "update firings set outcome = :outcome, reason = :reason"
         " where trigger_id = :id and slot = :slot and outcome = 'calling'"
@@ -94,7 +94,7 @@ def close_firing(tx: Tx, trigger_id: TriggerId, slot: str, *, outcome: str, reas
 
 
 def missed(tx: Tx, trigger_id: TriggerId) -> int:
-    """How many slots nobody was there for."""
+    """Return how many slots were skipped because no runtime was running."""
     row = tx.one(
         "select coalesce(sum(count), 0) from firings where trigger_id = :id"
         " and outcome = 'skipped' and reason = 'misfire'",
@@ -107,7 +107,7 @@ def missed(tx: Tx, trigger_id: TriggerId) -> int:
 
 
 def is_unfinished(tx: Tx, trigger_id: TriggerId) -> bool:
-    """Whether work that it set off is not over."""
+    """Return whether work that the trigger started is still open."""
     sql = (
         "select 1 from nodes where trigger_id = :id"
         " and status in ('pending', 'assigned', 'running', 'waiting') limit 1"
@@ -121,7 +121,7 @@ def last_node(tx: Tx, trigger_id: TriggerId) -> WorkNode | None:
 
 
 def led_to(tx: Tx, trigger_id: TriggerId, node_id: str) -> bool:
-    """Whether it set off this node, or something above it."""
+    """Return whether the trigger started this node or one of its ancestors."""
     sql = (
         "with recursive above(id, parent_id, trigger_id) as ("
         "select id, parent_id, trigger_id from nodes where id = :node"
@@ -133,7 +133,7 @@ def led_to(tx: Tx, trigger_id: TriggerId, node_id: str) -> bool:
 
 
 def ended_since(tx: Tx, agent: tuple[TeamId, AgentId], moment: datetime) -> list[WorkNode]:
-    """What others of the team ended after that moment."""
+    """Return up to 20 work nodes of other agents that ended after that moment."""
     team_id, agent_id = agent
     where = (
         "team_id = :team_id and ended_at > :moment and lane = 'work'"
@@ -143,7 +143,7 @@ def ended_since(tx: Tx, agent: tuple[TeamId, AgentId], moment: datetime) -> list
 
 
 def cost(tx: Tx, trigger_id: TriggerId) -> Total:
-    """What the work that it set off has cost, with all below it."""
+    """Return the cost of the work that the trigger started, with all nodes below it."""
     row = tx.one(
         "with recursive tree(id) as (select id from nodes where trigger_id = :id"
         " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id)"
@@ -158,18 +158,18 @@ def cost(tx: Tx, trigger_id: TriggerId) -> Total:
 # ---- events --------------------------------------------------------------------------------
 
 
-class Ear(NamedTuple):
-    """A trigger that waits for events of a team."""
+class EventSubscription(NamedTuple):
+    """A trigger that fires on events of its team."""
 
     team_id: TeamId
     trigger_id: TriggerId
     pattern: str
     is_behind: bool
-    """Whether there are events it has not looked at."""
+    """Whether there are events after its cursor."""
 
 
-def ears(tx: Tx) -> list[Ear]:
-    """Everything that waits for events, of teams that are at work."""
+def event_subscriptions(tx: Tx) -> list[EventSubscription]:
+    """Return the triggers that fire on events, of active teams."""
     rows = tx.all(
         "select r.team_id, r.id, r.config, r.cursor + t.number * 1099511627776 < coalesce("
         "(select max(place) from events where place > t.number * 1099511627776"
@@ -177,11 +177,14 @@ def ears(tx: Tx) -> list[Ear]:
         " from triggers r join teams t on t.id = r.team_id"
         " where r.status = 'active' and r.type = 'on_event' and t.status = 'active' order by r.id"
     )
-    return [Ear(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3])) for row in rows]
+    return [
+        EventSubscription(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3]))
+        for row in rows
+    ]
 
 
-def heard(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
-    """Events after its cursor whose type may match."""
+def matching_events(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
+    """Return events after the trigger's cursor whose type may match the pattern."""
     like = pattern.replace("*", "%").replace("?", "_")
     return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)
 
@@ -194,7 +197,7 @@ def drop_timer(tx: Tx, timer_id: str) -> None:
 
 
 class Errand(NamedTuple):
-    """A file to be looked at, or a callback to be called, for a slot of a trigger."""
+    """A file check or a callback that a trigger's slot needs, done outside the transaction."""
 
     id: str
     trigger_id: TriggerId
@@ -202,7 +205,7 @@ class Errand(NamedTuple):
 
 
 def leave_errand(tx: Tx, errand: Errand) -> None:
-    """Something is to be done outside the database; whoever hears the alarm does it."""
+    """Add an errand, and wake the trigger worker that does it."""
     tx.run(
         "insert into errands (id, trigger_id, slot, created_at, taken_at)"
         " values (:id, :trigger_id, :slot, :now, null) on conflict (id) do nothing",
@@ -213,7 +216,7 @@ def leave_errand(tx: Tx, errand: Errand) -> None:
 
 
 def open_errands(tx: Tx, *, limit: int = 100) -> list[Errand]:
-    """What nobody does: never taken, or by somebody who has not been heard of since."""
+    """Return errands that are not taken, or were taken too long ago."""
     rows = tx.all(
         "select id, trigger_id, slot from errands where taken_at is null or taken_at <= :stale"
         " order by created_at limit :limit",
@@ -224,7 +227,7 @@ def open_errands(tx: Tx, *, limit: int = 100) -> list[Errand]:
 
 
 def take_errand(tx: Tx, errand_id: str) -> bool:
-    """The right to do it; False if somebody else has that."""
+    """Take an errand; return False if another process has it."""
     sql = (
         "update errands set taken_at = :now where id = :id"
         " and (taken_at is null or taken_at <= :stale)"
@@ -238,7 +241,7 @@ def drop_errand(tx: Tx, errand_id: str) -> bool:
 
 
 def drop_errands(tx: Tx, trigger_id: TriggerId) -> None:
-    """A callback that was promised is still called; a look at files has lost its point."""
+    """Delete a trigger's file check. A callback that was promised is still called."""
     tx.run("delete from errands where id = :id", id=look_of(trigger_id).id)
 
 
@@ -247,7 +250,7 @@ def look_of(trigger_id: TriggerId) -> Errand:
 
 
 def forget_takers(tx: Tx) -> int:
-    """Let errands be taken anew; for when nobody else can be alive."""
+    """Let errands be taken again. Only for a runtime that is alone on the database."""
     return tx.run("update errands set taken_at = null where taken_at is not null")
 
 

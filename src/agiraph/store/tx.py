@@ -1,4 +1,4 @@
-"""Tx: what a verb may do inside its transaction, the same on both databases."""
+"""Tx: the transaction that a verb is given; the same interface on both databases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Dialect = Literal["sqlite", "postgres"]
 
 @dataclass(slots=True)
 class Aftermath:
-    """What the rest of the process should know once the transaction is durable."""
+    """The effects of a committed transaction on this process: events, queues to run or cancel."""
 
     events: list[Event] = field(default_factory=list[Event])
     wakes: list[Queue] = field(default_factory=list[Queue])
@@ -26,13 +26,13 @@ class Aftermath:
 class Tx(Protocol):
     now: datetime
     dialect: Dialect
-    """For the few things the two databases do not have in common, such as searching text."""
-    held: dict[str, dict[str, Any]] | None
-    """What was read by its key, by table, and not changed since; None where others may change
-    it meanwhile."""
+    """For the few features in which the databases differ, such as full-text search."""
+    cache: dict[str, dict[str, Any]] | None
+    """Rows read by key in this transaction, by table, until they are changed; None on PostgreSQL,
+    where another transaction may change a row that is not locked."""
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Change rows; how many were changed."""
+        """Run a statement; return how many rows it changed."""
         ...
 
     def one(self, sql: str, /, **values: Any) -> Row | None: ...
@@ -40,21 +40,21 @@ class Tx(Protocol):
     def all(self, sql: str, /, **values: Any) -> list[Row]: ...
 
     def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        """Say what this transaction changes; numbered last, committed with it."""
+        """Record an event of this transaction. It is numbered last and commits with the rows."""
         ...
 
     def emitted(self, team_id: TeamId) -> int:
-        """How many events of a team this transaction has said and not numbered yet."""
+        """Return how many events of a team this transaction has recorded and not numbered yet."""
         ...
 
     def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
-        """Somebody should look at this queue once this is committed."""
+        """Have this queue worked off once the transaction is committed."""
         ...
 
     def cancel(self, agent_id: AgentId, lane: Lane = "work") -> None:
-        """Whoever works off this queue should stop what it is doing now."""
+        """Cancel the node that runs in this queue, in whichever process, after the commit."""
         ...
 
     def alarm(self) -> None:
-        """A due time was written; the nearest one may have changed."""
+        """Tell the engine that the earliest due time may have changed."""
         ...

@@ -1,4 +1,4 @@
-"""Waits and timers, as rows: what is parked, on what, and when time alone will wake it."""
+"""Waits: parked calls and nodes, what each waits for, and the timers that wake them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from agiraph.store.tx import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """An open call (or, without a call, a whole node) and what it waits for."""
+    """A parked tool call (or, without a call, a whole node) and the key it waits on."""
 
     waiting_on: WaitingOn
     node_id: NodeId
@@ -43,12 +43,12 @@ def of_node(tx: Tx, node_id: NodeId) -> list[Wait]:
 
 
 def on(tx: Tx, waiting_on: WaitingOn) -> list[Wait]:
-    """Everything that waits for this."""
+    """Return every wait on this, oldest first."""
     return WAITS.select(tx, "waiting_on = :on order by created_at, node_id", on=str(waiting_on))
 
 
 def take(tx: Tx, waiting_on: WaitingOn) -> Sequence[Wait]:
-    """Everything that waited for this, waiting no longer."""
+    """Delete every wait on this and return them."""
     found = on(tx, waiting_on)
     if found:
         tx.run("delete from waits where waiting_on = :on", on=str(waiting_on))
@@ -56,7 +56,7 @@ def take(tx: Tx, waiting_on: WaitingOn) -> Sequence[Wait]:
 
 
 def drop_call(tx: Tx, wait: Wait) -> None:
-    """Whatever else an answered call waited for no longer matters."""
+    """Delete all waits of the same call: it has its answer."""
     tx.run(
         "delete from waits where thread_id = :thread and call_id = :call",
         thread=wait.thread_id,
@@ -85,13 +85,13 @@ def next_due(tx: Tx) -> datetime | None:
 
 
 def ring(tx: Tx, timer_id: str) -> bool:
-    """Take a timer whose time has come; False if it is gone or not due."""
+    """Delete a timer that is due; return False if it is gone or not due."""
     sql = "delete from timers where id = :id and due_at <= :now"
     return tx.run(sql, id=timer_id, now=to_micros(tx.now)) == 1
 
 
 def put_off(tx: Tx, timer_id: str, by: timedelta) -> None:
-    """Let one that is due be due later."""
+    """Postpone a timer that is due."""
     sql = "update timers set due_at = :later where id = :id and due_at <= :now"
     tx.run(sql, id=timer_id, later=to_micros(tx.now + by), now=to_micros(tx.now))
 

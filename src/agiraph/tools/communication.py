@@ -85,7 +85,7 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     if unseen:
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
-    for sent in messages.unheard_from(tx, ctx.agent.id):
+    for sent in messages.unseen_from(tx, ctx.agent.id):
         said.append(f"Not heard yet by {bus.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
     tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)
     return Done("\n".join(said), tainted_by=tainted_by)

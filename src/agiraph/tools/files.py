@@ -11,7 +11,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.home.scopes import Place
+from agiraph.home.scopes import Area
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
@@ -47,14 +47,14 @@ def _write(ctx: RunContext, path: str, data: bytes) -> None:
 async def _strange(ctx: RunContext, path: str) -> str | None:
     """What a file is tainted by: as the node that made it is, or the thread that was answered."""
     spot = ctx.scope.locate(path)
-    match spot.place:
-        case Place.PUBLISHED:
+    match spot.area:
+        case Area.PUBLISHED:
             owner = spot.folder.split("/")[1]
-        case Place.OTHER_NODE if spot.rest:
+        case Area.OTHER_NODE if spot.rest:
             owner = spot.rest[0]
-        case Place.OWN_DESK if spot.rest[:1] == (PAGES,):
+        case Area.OWN_DESK if spot.rest[:1] == (PAGES,):
             return SAVED
-        case Place.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
+        case Area.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
             thread_id = ThreadId(spot.rest[1].partition("-")[0])
             return await ctx.store.read(threads.tainter, thread_id)
         case _:

@@ -11,6 +11,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands, sandbox
+from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
 from agiraph.services.board import taint
 from agiraph.store import threads
@@ -133,7 +134,7 @@ def _long_outputs(ctx: RunContext) -> list[Path]:
     calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == "bash"]
     spools = (ctx.home.spool(_spool_name(ctx, call_id)) for call_id in reversed(calls))
     files = (spool / "output" for spool in spools)
-    is_long = (file for file in files if file.exists() and file.stat().st_size > commands.SHOWN)
+    is_long = (file for file in files if file.exists() and file.stat().st_size > SHOWN_BYTES)
     return list(islice(is_long, OUTPUTS_SEEN))
 
 

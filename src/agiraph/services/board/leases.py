@@ -46,7 +46,7 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
             f"{current} is already being worked on in that thread; wait until it has ended."
         )
     # Nobody holds a lease of a closed thread; the row lock keeps two reopenings apart.
-    page = threads.page(tx, thread_id)
+    page = threads.append_point(tx, thread_id)
     cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)

@@ -152,7 +152,7 @@ def summary(tx: Tx, stage: Stage) -> str:
         if not node.status.is_final:
             why = texts.truncate(node.waiting_reason or "", texts.REASON)
             parts.append(who + (f": {why}" if why else ""))
-        elif messages.was_told(tx, node.id):
+        elif messages.is_ending_read(tx, node.id):
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"

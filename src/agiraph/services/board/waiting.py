@@ -164,14 +164,14 @@ def _append_answer(
 ) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
-    page = threads.page(tx, wait.thread_id)
+    page = threads.append_point(tx, wait.thread_id)
     if text is None:
         return
     calls = threads.open_calls(tx, wait.thread_id)
     if not wait.call_id and (calls or page.head == 0):
         # Vendors refuse a message between a call and its answer, and nothing may precede the
         # assignment. The agent hears the answer as mail at its next yield point instead.
-        return messages.unhear_answer(tx, wait.waiting_on.id)
+        return messages.mark_answer_unseen(tx, wait.waiting_on.id)
     for call in calls:
         if call.id == wait.call_id:
             _emit_result(tx, wait, call, text, failed=failed)

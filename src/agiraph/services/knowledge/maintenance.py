@@ -10,7 +10,7 @@ from agiraph.store import knowledge as rows
 from agiraph.store import passages, teams
 from agiraph.store.knowledge import INSIGHTS, MEMORIES, Item
 from agiraph.store.rows import Table
-from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 EVERY = timedelta(days=1)
@@ -31,7 +31,7 @@ def is_due(tx: Tx, team_id: TeamId) -> bool:
 
 def maintain(tx: Tx, team_id: TeamId) -> Maintained:
     """The part of looking after knowledge that takes no thought."""
-    agents = AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
+    agents = teams.everyone(tx, team_id)
     expired = merged = dropped = 0
     for agent in agents:
         teams.lock(tx, agent.id)

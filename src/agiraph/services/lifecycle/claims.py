@@ -41,7 +41,7 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         endings.end_cancelled(tx, node)
         return claim(tx, queue, owner=owner, only=only)
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
-    spoken = threads.last_spoken(tx, thread.id)
+    spoken = threads.last_turn_of_agent(tx, thread.id)
     head = spoken.seq if spoken else 0
     # If nothing but intents was written since the last claim, that run crashed at the same step.
     crashes = node.crashes + 1 if left is not None and head == thread.claimed_seq else 0

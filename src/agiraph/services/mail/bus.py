@@ -150,7 +150,7 @@ def broadcast(
 def hops_to(tx: Tx, lease: Lease, recipient: str) -> int:
     """How long the exchange with this recipient is that the next message would belong to."""
     node = nodes.NODES.get(tx, lease.node_id)
-    last = messages.last_heard(tx, lease.agent_id, recipient)
+    last = messages.last_seen_from(tx, lease.agent_id, recipient)
     is_recent = last is not None and (
         node.started_at is None or last.seen_at is None or last.seen_at >= node.started_at
     )

@@ -158,7 +158,7 @@ def hear(tx: Tx, trigger_id: TriggerId) -> bool:
     form = configuration.read(trigger.type, trigger.config)
     assert isinstance(form, configuration.OnEvent)
     head = events.head(tx, trigger.team_id)
-    heard = triggers.heard(tx, trigger, form.event_pattern, limit=HEARD_AT_ONCE)
+    heard = triggers.matching_events(tx, trigger, form.event_pattern, limit=HEARD_AT_ONCE)
     cursor = min(heard[-1].seq, head) if len(heard) == HEARD_AT_ONCE else head
     due: datetime | None = None
     for event in heard:

@@ -1,8 +1,8 @@
--- Every noun a table. Moments are microseconds since 1970 in UTC, structures are JSON text,
--- claims are 0 or 1: both databases keep exactly what was given.
--- Teams and threads have numbers beside their ids. The journal and the events are keyed by number
--- and place in one integer, so that an append touches one page and no index ({bigint}: SQLite
--- keeps a table in the order of its key only if the key is called integer).
+-- One table for each dataclass. Times are microseconds since 1970 in UTC, structures are JSON text,
+-- booleans are 0 or 1: both databases store the same values.
+-- Teams and threads have a number beside their id. Turns and events have one integer key, made of
+-- that number and a sequence number, so that an append touches one page and no index. {bigint} is
+-- "integer" on SQLite: only such a primary key is the rowid, in whose order the table is stored.
 
 create table teams (
     number {serial} primary key,
@@ -82,7 +82,7 @@ create index nodes_of_stage on nodes (stage_id) where stage_id is not null;
 create index nodes_queued on nodes (assignee_id, id) where status = 'assigned';
 create index nodes_waiting on nodes (assignee_id, id) where status = 'waiting';
 create index nodes_unowned on nodes (team_id, id) where status = 'pending';
--- An agent does one thing at a time, whoever asks.
+-- An agent runs one node at a time, whichever process claims it.
 create unique index nodes_running on nodes (assignee_id) where status = 'running';
 
 create table dependencies (
@@ -123,7 +123,7 @@ create table turns (
     usage text
 );
 
--- Calls and nodes that are parked, each with what it waits for. Gone when settled.
+-- Parked calls and nodes, each with the key it waits on. Deleted when settled.
 create table waits (
     waiting_on text not null,
     node_id text not null references nodes (id),
@@ -221,7 +221,7 @@ create table triggers (
 create index triggers_due on triggers (due_at) where status = 'active' and due_at is not null;
 create index triggers_of_team on triggers (team_id, created_at);
 
--- Money and tokens per node, purpose and model: sums, so that a report never reads the turns.
+-- Cost and tokens, summed by node, agent, purpose and model, so that no report reads the turns.
 create table spend (
     node_id text not null,
     agent_id text not null,

@@ -1,8 +1,8 @@
--- An agent answers a person, works and looks back on its work side by side.
+-- An agent replies to a person, works and reflects concurrently, each in a lane of its own.
 
 alter table nodes add column lane text not null default 'work';
 drop index nodes_running;
--- In each lane an agent does one thing at a time, whoever asks.
+-- In each lane an agent runs one node at a time, whichever process claims it.
 create unique index nodes_running on nodes (assignee_id, lane) where status = 'running';
 drop index nodes_queued;
 create index nodes_queued on nodes (assignee_id, lane, id) where status = 'assigned';

@@ -1,4 +1,4 @@
--- Triggers that fire once a slot; what became of each slot; what is to be done outside for them.
+-- Triggers that fire once per slot, the outcome of each slot, and errands outside the database.
 
 alter table triggers add column made_by text not null default 'system';
 alter table triggers add column payer_id text references nodes (id);
@@ -21,10 +21,11 @@ create index triggers_hearing on triggers (team_id)
     where status = 'active' and type = 'on_event';
 create index triggers_promised on triggers (agent_id, created_at) where promised_to is not null;
 create index nodes_of_trigger on nodes (trigger_id, id) where trigger_id is not null;
--- For what ended since an agent last looked.
+-- For the work that ended since an agent last checked.
 create index nodes_ended on nodes (team_id, ended_at) where ended_at is not null;
 
--- A slot is here once: fired, or skipped and why. Heartbeats that found nothing only count.
+-- One row per slot: fired, or skipped with a reason. Heartbeats that found nothing are only counted
+-- on the trigger.
 create table firings (
     trigger_id text not null references triggers (id),
     slot text not null,
@@ -39,7 +40,7 @@ create table firings (
 create index firings_of_trigger on firings (trigger_id, at);
 create index firings_of_node on firings (node_id) where node_id is not null;
 
--- A file to be looked at, a callback to be called. Gone when done.
+-- A file to check or a callback to call. Deleted when done.
 create table errands (
     id text primary key,
     trigger_id text not null references triggers (id),

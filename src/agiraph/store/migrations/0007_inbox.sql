@@ -1,6 +1,6 @@
 -- Looking back on work, briefings that earn their place, and an outbox beside the outcome.
 
--- The node in which its agent looks back on a thread.
+-- The node that reflects on a thread.
 alter table threads add column reflection_id text;
 create index threads_looked_at on threads (reflection_id) where reflection_id is not null;
 
@@ -13,13 +13,13 @@ create index messages_in_inbox on messages (recipient, id)
     where kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result');
 create index messages_briefed on messages (team_id, id) where kind = 'briefing';
 
--- Where messages for the person go besides their inbox, as the running processes are set up.
+-- The channels of the running processes, which send messages to the person besides the inbox.
 create table channels (
     name text primary key,
     kinds text not null
 );
 
--- One message on its way through one channel; what became of the work is not its business.
+-- One message through one channel. A failed delivery never changes the outcome of the work.
 create table deliveries (
     id text primary key,
     team_id text not null references teams (id),

@@ -1,4 +1,4 @@
--- Who may come in, what they did, and what they were answered.
+-- Access tokens, the audit log, and stored responses.
 
 alter table teams add column soul text not null default '';
 
@@ -28,7 +28,7 @@ create table audit (
     status integer not null
 );
 
--- What a request with this key was answered, so that sending it again changes nothing.
+-- The response to a request with this idempotency key, so that a repeated request changes nothing.
 create table answered (
     who text not null,
     key text not null,

@@ -1,4 +1,4 @@
--- The processes that do background work over PostgreSQL. Each renews `beat_at` about once a second
+-- The worker processes on this PostgreSQL. Each renews `beat_at` about once a second
 -- and holds the session-level advisory lock `lock_key` as long as its connection lives.
 create table workers (
     id text primary key,

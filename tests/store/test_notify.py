@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from agiraph.store import notify
-from agiraph.store.notify import Notice, listen
+from agiraph.store.notify import Notification, listen
 from tests.conftest import Server
 
 CHANNELS = ("first", "second")
@@ -75,14 +75,14 @@ class Ear:
 
     def __init__(self) -> None:
         self.looks = 0
-        self.taken: list[Notice] = []
+        self.taken: list[Notification] = []
         self._moved = asyncio.Event()
 
     async def look(self) -> None:
         self.looks += 1
         self._moved.set()
 
-    async def take(self, notice: Notice) -> None:
+    async def take(self, notice: Notification) -> None:
         self.taken.append(notice)
         self._moved.set()
 
@@ -105,15 +105,15 @@ async def test_a_connection_cut_at_any_message_of_its_beginning_is_made_again(
         monkeypatch.setattr(notify, pause, 0.0)
     ear = Ear()
     listener = asyncio.create_task(
-        listen(cutter.url, CHANNELS, look=ear.look, take=ear.take), name="listener"
+        listen(cutter.url, CHANNELS, on_connect=ear.look, on_notification=ear.take), name="listener"
     )
     await ear.moves()  # the first that lived through its beginning; each before was cut in it
     cutter.spare()
     assert cutter.cuts > 10
     while not ear.taken:  # a connection cut after its look is made again, and looks again
-        _say(postgres, cutter.url, [Notice("first", "Is anybody there?")])
+        _say(postgres, cutter.url, [Notification("first", "Is anybody there?")])
         await ear.moves()
-    said = [Notice(channel, str(number)) for number in range(3) for channel in CHANNELS]
+    said = [Notification(channel, str(number)) for number in range(3) for channel in CHANNELS]
     _say(postgres, cutter.url, said)
     while ear.taken[-1] != said[-1]:
         await ear.moves()
@@ -123,7 +123,7 @@ async def test_a_connection_cut_at_any_message_of_its_beginning_is_made_again(
         await listener
 
 
-def _say(postgres: Server, url: str, notices: list[Notice]) -> None:
+def _say(postgres: Server, url: str, notices: list[Notification]) -> None:
     database = urlsplit(url).path.lstrip("/")
     with psycopg.connect(postgres.url(database), autocommit=True) as connection:
         for notice in notices:

@@ -1,0 +1,190 @@
+"""PgQueuer queue: the job queue of many processes on PostgreSQL. No other module uses PgQueuer.
+
+PgQueuer delivers jobs; `store.presence` frees the jobs of dead workers. A job may be delivered
+twice: the epoch of the claimed thread fences off the slower process, not this queue.
+"""
+
+# asyncpg has no types of its own.
+# pyright: basic
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import psycopg
+from pgqueuer import PgQueuer, Queries
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver, SyncPsycopgDriver
+from pgqueuer.errors import RetryRequested
+from pgqueuer.models import Job
+from pgqueuer.queries import SyncQueries
+from pgqueuer.types import QueueManagerId
+
+from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.time import Clock
+from agiraph.domain.work import Queue
+from agiraph.logs import Streak
+from agiraph.store.job_queue import JobHandler
+from agiraph.store.postgres_errors import explain
+from agiraph.store.presence import FREE_JOBS, Presence
+from agiraph.store.reachability import CONNECTION_ERRORS
+from agiraph.store.tx import Tx
+
+_ENTRYPOINT = "run_agent"
+"""PgQueuer's name for our only kind of job. Stored in its rows: a new name orphans them."""
+_HEARTBEAT_TIMEOUT = timedelta(days=30)
+"""PgQueuer's own heartbeats run on the event loop and starve when it is busy. They are all but
+turned off: `Presence` decides whether a process is alive."""
+_POLL = timedelta(seconds=1)
+"""How often a process polls for jobs when no notification arrives."""
+_POOL_SIZE = 6
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 2.0
+"""Seconds before a failed queue is reopened; doubled with each failure in a row."""
+_STEADY_S = 5.0
+"""A queue that has been open for this long counts as working again."""
+_RECONCILE_LOCK = 4712
+"""Key of the advisory lock that lets one process at a time look for missing jobs."""
+
+# A running node whose job is gone will be delivered to nobody. If its runner is only slow, the
+# epoch of the next claim fences it off.
+_CLEAR_DEAD_OWNERS = """
+update nodes set owner = null where status = 'running' and owner is not null
+and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
+"""
+_QUEUES_WITHOUT_JOB = """
+select distinct n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end
+from nodes n join teams t on t.id = n.team_id
+where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
+and n.assignee_id is not null
+and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')
+and not exists (
+    select 1 from pgqueuer q where q.payload = convert_to(
+        n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end, 'UTF8'
+    )
+)
+"""
+
+
+async def install(url: str) -> None:
+    """Create or upgrade PgQueuer's own tables in this database."""
+    connection = await asyncpg.connect(url)
+    try:
+        queries = Queries(AsyncpgDriver(connection))
+        if not await queries.schema_is_installed():
+            await queries.install()
+        else:
+            await queries.upgrade()
+    finally:
+        await connection.close()
+
+
+def enqueue(connection: psycopg.Connection[Any], queues: Sequence[Queue]) -> None:
+    """Add a job for each queue, in the transaction that is open on the connection."""
+    keys: list[bytes | None] = [queue.key.encode() for queue in queues]
+    queries = SyncQueries(SyncPsycopgDriver(connection))
+    queries.enqueue([_ENTRYPOINT] * len(keys), keys, [0] * len(keys))
+
+
+def queues_without_job(tx: Tx) -> list[str]:
+    """Return the keys of queues that have work but no job."""
+    return [str(row[0]) for row in tx.all(_QUEUES_WITHOUT_JOB)]
+
+
+class PgQueuerQueue:
+    """Delivers jobs to this process and shows other processes that it is alive."""
+
+    def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
+        self._url = url
+        self._presence = Presence(url, clock, failing)
+        self._stopping = asyncio.Event()
+        self._queuer: PgQueuer | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        return self._presence.is_visible
+
+    async def open(self) -> None:
+        async with contextlib.AsyncExitStack() as opened:
+            try:
+                pool = await asyncpg.create_pool(self._url, min_size=0, max_size=_POOL_SIZE)
+                self._pool = await opened.enter_async_context(pool)
+                await self.add_missing_jobs()
+                await asyncio.to_thread(self._presence.start)
+            except psycopg.Error as error:
+                raise explain(error) or error from error
+            except CONNECTION_ERRORS as error:
+                raise StoreUnavailable(f"The database cannot be reached: {error}") from error
+            opened.pop_all()
+
+    async def deliver(self, handle: JobHandler, failures: Streak) -> None:
+        async def run_job(job: Job) -> None:
+            assert job.payload is not None
+            retry = await handle(Queue.of(job.payload.decode()), f"job {job.id}")
+            if retry is not None:
+                raise RetryRequested(delay=timedelta(seconds=retry.delay_s), reason=retry.reason)
+
+        pause_s = _FIRST_PAUSE_S
+        # PgQueuer's run() ends when its connection is lost, so each round starts a new one.
+        while not self._stopping.is_set():
+            queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
+            queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
+            queuer.entrypoint(_ENTRYPOINT)(run_job)
+            steady = asyncio.get_running_loop().call_later(_STEADY_S, failures.succeeded)
+            started = time.monotonic()
+            try:
+                await self._deliver_once(queuer)
+            except Exception as error:
+                # Any error: a worker whose delivery has ended would do nothing, unnoticed.
+                steady.cancel()
+                is_lost = isinstance(error, CONNECTION_ERRORS)
+                failures.failed(error, "it is reopened", trace=not is_lost)
+                if time.monotonic() - started > _STEADY_S:
+                    pause_s = _FIRST_PAUSE_S
+                await self._pause(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _deliver_once(self, queuer: PgQueuer) -> None:
+        """Deliver jobs over one connection, until it is lost or delivery is stopped."""
+        # No handler of this process runs now. Jobs that the table still shows as ours were
+        # lost with the last connection, and no handler would ever end them.
+        await self._pool.execute(FREE_JOBS.format(ids="$1"), [str(self._presence.id)])
+        await queuer.run(dequeue_timeout=_POLL, heartbeat_timeout=_HEARTBEAT_TIMEOUT)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    def stop_delivery(self) -> None:
+        self._stopping.set()
+        if self._queuer is not None:
+            # `deliver` must not be cancelled: PgQueuer would delete the rows of running jobs.
+            self._queuer.shutdown.set()
+
+    async def add_missing_jobs(self) -> None:
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                await self._add_missing_jobs(connection)
+        except CONNECTION_ERRORS as error:
+            raise StoreUnavailable(f"The database cannot be reached: {error!r}") from error
+
+    async def _add_missing_jobs(self, connection: Any) -> None:
+        """A crash may have deleted the job of a queue. One process at a time looks for those."""
+        lock = "select pg_try_advisory_xact_lock($1)"
+        if not await connection.fetchval(lock, _RECONCILE_LOCK):
+            return
+        await connection.execute(_CLEAR_DEAD_OWNERS)
+        missing = await connection.fetch(_QUEUES_WITHOUT_JOB)
+        queries = Queries(AsyncpgDriver(connection))
+        for row in missing:
+            await queries.enqueue(_ENTRYPOINT, row[0].encode(), 0)
+
+    def mark_loop_alive(self) -> None:
+        self._presence.loop_turned_at = time.monotonic()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._presence.stop)
+        await self._pool.close()

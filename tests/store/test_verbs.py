@@ -1,0 +1,69 @@
+"""Whatever can be called is a verb, and whatever breaks while it is written reaches its caller."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from agiraph import faultpoints
+from agiraph.domain.ids import TeamId
+from agiraph.services.lifecycle.teams import Founded
+from agiraph.store.database import Store
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+PATIENCE_S = 20.0
+"""Far longer than a write takes; a writer that stopped would never answer."""
+
+
+class Stumble(Exception):
+    """A mistake of the verb, or of the store."""
+
+
+def rename(tx: Tx, team_id: TeamId, name: str) -> str:
+    TEAMS.update(tx, team_id, name=name)
+    return name
+
+
+def stumble(tx: Tx, team_id: TeamId) -> None:
+    rename(tx, team_id, "never seen")
+    raise Stumble
+
+
+class Renaming:
+    """A verb that is an object: it has no `__name__`."""
+
+    def __call__(self, tx: Tx, team_id: TeamId, name: str) -> str:
+        return rename(tx, team_id, name)
+
+
+@pytest.mark.parametrize("verb", [partial(rename, name="new"), Renaming(), partial(Renaming())])
+async def test_a_verb_without_a_name_is_run_like_any_other(
+    store: Store, founded: Founded, verb: Callable[..., str]
+) -> None:
+    """Fault points are named by the verb; one without a name once stopped the writer for good."""
+    async with asyncio.timeout(PATIENCE_S):
+        assert await store.write(verb, founded.team.id, name="new") == "new"
+        assert (await store.read(TEAMS.get, founded.team.id)).name == "new"
+        with pytest.raises(Stumble):
+            await store.write(partial(stumble, team_id=founded.team.id))
+        assert await store.write(rename, founded.team.id, "newer") == "newer"
+
+
+@pytest.mark.parametrize("step", ["before", "in", "after"])
+async def test_what_breaks_in_the_store_reaches_the_caller_and_nobody_else(
+    store: Store, founded: Founded, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def break_down(point: str) -> None:
+        if point == f"db:{step}:rename":
+            raise Stumble
+
+    async with asyncio.timeout(PATIENCE_S):
+        with monkeypatch.context() as patch:
+            patch.setattr(faultpoints, "armed", break_down)
+            with pytest.raises(Stumble):
+                await store.write(rename, founded.team.id, "new")
+        found = await store.read(TEAMS.get, founded.team.id)
+        assert found.name == ("new" if step == "after" else founded.team.name)
+        assert await store.write(rename, founded.team.id, "newer") == "newer"
