@@ -10,6 +10,7 @@ from agiraph.api.views import TeamView
 from agiraph.client import Client, Lost, Resync, Words
 from agiraph.domain.errors import Declined
 from agiraph.domain.events import Event
+from agiraph.domain.events.team import TeamPaused
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
@@ -46,7 +47,7 @@ async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
                         lost += 1
                         if len(seen) == head:  # it happens while nobody listens
                             await served.world.store.write(
-                                lambda tx: tx.emit(team.id, "team.paused")
+                                lambda tx: tx.emit(team.id, TeamPaused())
                             )
                     case _:
                         pass

@@ -13,6 +13,14 @@ from typing import Any
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, ToolCall
+from agiraph.domain.events.work import (
+    CallPreview,
+    ModelFailed,
+    NodeAssigned,
+    NodeCreated,
+    ToolResult,
+    TurnAdded,
+)
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
 from agiraph.domain.knowledge import Draft, Insight, Memory
 from agiraph.domain.messages import MessageKind
@@ -185,8 +193,8 @@ def _piece(tx: Tx, one: Founded, **more: Any) -> WorkNode:
     node = WorkNode(**given | more)
     NODES.insert(tx, node)
     told = {"node_id": node.id, "title": node.title, "parent_id": None, "creator_id": HUMAN}
-    tx.emit(one.team.id, "node.created", **told, lane="work", needs=[])
-    tx.emit(one.team.id, "node.assigned", node_id=node.id, agent_id=one.coordinator.id)
+    tx.emit(one.team.id, NodeCreated(**told, lane="work", needs=[]))
+    tx.emit(one.team.id, NodeAssigned(node_id=node.id, agent_id=one.coordinator.id))
     return node
 
 
@@ -212,17 +220,17 @@ def _work(tx: Tx, one: Founded) -> ThreadId:
             tx, page, node_id=node.id, role="assistant", text=several("turn", few),
             calls=(call,), model=lines("model", few),
         )  # fmt: skip
-        calls = [{"id": call.id, "name": call.name, "arguments": arguments}]
-        tx.emit(one.team.id, "turn.added", **about, seq=turn.seq, text=several("said", few),
-                calls=calls, tokens=1, usd=None)  # fmt: skip
+        calls = [CallPreview(id=call.id, name=call.name, arguments=arguments)]
+        tx.emit(one.team.id, TurnAdded(**about, seq=turn.seq, text=several("said", few),
+                calls=calls, tokens=1, usd=None))  # fmt: skip
         answer = several("res", few)
         page, _ = threads.append(tx, page, node_id=node.id, role="tool", ref=call.id, text=answer)
-        tx.emit(one.team.id, "tool.result", node_id=node.id, call_id=call.id, tool=call.name,
-                failed=n % 4 == 0, text=answer)  # fmt: skip
+        tx.emit(one.team.id, ToolResult(node_id=node.id, call_id=call.id, tool=call.name,
+                failed=n % 4 == 0, text=answer))  # fmt: skip
         page, _ = threads.append(
             tx, page, node_id=node.id, role="user", ref=f"n{n}", text=several("told", few)
         )
-        tx.emit(one.team.id, "model.failed", node_id=node.id, reason=lines("lost", few))
+        tx.emit(one.team.id, ModelFailed(node_id=node.id, reason=lines("lost", few)))
     return thread.id
 
 

@@ -3,30 +3,66 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Union, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from agiraph.api.happenings import DATA
-from agiraph.domain.events import EventType
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.events.registry import EVENT_CLASSES
 from agiraph.domain.work import Lane
 
 
-class Happened(BaseModel):
-    """Something that happened in a team."""
+class EventBase(BaseModel):
+    """The fields that every event has."""
+
+    # Pydantic passes the setting on to the event's class, whose docstrings describe its fields.
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     team_id: str
-    seq: int = Field(ge=1, description="Its number in its team: dense, in the order of commits.")
+    seq: int = Field(ge=1)
+    """The event's number in its team: without gaps, in commit order."""
     at: datetime
 
 
-def _event_model(type: EventType) -> type[Happened]:
-    name = "".join(word.capitalize() for word in type.split(".")) + "Event"
-    fields: dict[str, Any] = {"type": (Literal[type], ...), "data": (DATA[type], ...)}
-    return create_model(name, __base__=Happened, __doc__=f"`{type}`", **fields)
+def _event_model(type: EventType) -> type[EventBase]:
+    data = EVENT_CLASSES[type]
+    fields: dict[str, Any] = {"type": (Literal[type], ...), "data": (data, ...)}
+    doc = f"`{type}`: {data.__doc__}"
+    return create_model(f"{data.__name__}Event", __base__=EventBase, __doc__=doc, **fields)
 
 
-EVENTS: dict[EventType, type[Happened]] = {type: _event_model(type) for type in DATA}
-EventView = Annotated[Union[tuple(EVENTS.values())], Field(discriminator="type")]  # noqa: UP007 # pyright: ignore
+EVENT_MODELS: dict[EventType, type[EventBase]] = {
+    type: _event_model(type) for type in EVENT_CLASSES
+}
+EventView = Annotated[Union[tuple(EVENT_MODELS.values())], Field(discriminator="type")]  # noqa: UP007 # pyright: ignore
 """Any event; `type` says which."""
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return an event as the JSON object that clients get."""
+    return {
+        "team_id": event.team_id,
+        "seq": event.seq,
+        "type": event.type,
+        "at": event.at.isoformat(),
+        "data": event.data,
+    }
+
+
+def mismatches(event: Event) -> list[str]:
+    """Return how an event differs from the schema of its type; an empty list if it fits."""
+    model = EVENT_MODELS.get(event.type)
+    if model is None:
+        return [f"{event.type} has no registered class: decorate its class with `@event`"]
+    cls = EVENT_CLASSES[event.type]
+    found = [
+        f"{event.type}: `{key}` is not a field of {cls.__name__}"
+        for key in event.data
+        if key not in (*cls.required_fields, *cls.optional_fields)
+    ]
+    try:
+        model.model_validate(event_json(event))
+    except ValidationError as error:
+        found.append(f"{event.type}: {error}")
+    return found
 
 
 class _Frame(BaseModel):

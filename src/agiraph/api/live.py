@@ -9,6 +9,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from agiraph.api.frames import event_json
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Lane
@@ -176,7 +177,7 @@ class Hub:
             for thread_id in [t for t, d in self.drafts.items() if d.node_id == node_id]:
                 del self.drafts[thread_id]
         weight = sum(len(said) for said in event.data.values() if isinstance(said, str))
-        frame = {"op": "event", "event": as_frame(event), "weight": weight}
+        frame = {"op": "event", "event": event_json(event), "weight": weight}
         for watcher in self.watchers:
             if watcher.wants(event.team_id):
                 watcher.put(frame)
@@ -225,13 +226,3 @@ class Hub:
         self.watchers.discard(watcher)
         watcher.clear()
         self.lost += watcher.is_lost
-
-
-def as_frame(event: Event) -> dict[str, Any]:
-    return {
-        "team_id": event.team_id,
-        "seq": event.seq,
-        "type": event.type,
-        "at": event.at.isoformat(),
-        "data": event.data,
-    }

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Response, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from agiraph.api.deps import Api, TheApi
-from agiraph.api.frames import EventView, Subscribe
+from agiraph.api.frames import EventView, Subscribe, event_json
 from agiraph.api.gate import SUBPROTOCOL
 from agiraph.api.listening import ABORT
-from agiraph.api.live import Watcher, as_frame
+from agiraph.api.live import Watcher
 from agiraph.api.problems import documented
 from agiraph.domain.errors import AgiraphError, StoreUnavailable
 from agiraph.domain.events import Event
@@ -49,7 +49,7 @@ async def events_of(
     found = await api.store.read(teams.find, team)
     rows = await api.store.read(events.after, found.id, after, limit=limit)
     # As they were written: an event of an older version is no reason to fail.
-    body = orjson.dumps([as_frame(event) for event in rows])
+    body = orjson.dumps([event_json(event) for event in rows])
     return Response(body, media_type="application/json")
 
 
@@ -180,7 +180,7 @@ class _Line:
             async with self._api.hub.pages:
                 late = await self._send_page(team_id)
             if late is not None:  # without the page: others have their turn meanwhile
-                await self._send({"op": "event", "event": as_frame(late)})
+                await self._send({"op": "event", "event": event_json(late)})
                 self._sent[team_id] = late.seq
 
     async def _send_page(self, team_id: TeamId) -> Event | None:
@@ -191,7 +191,7 @@ class _Line:
         )
         for event in rows:
             try:
-                await self._send({"op": "event", "event": as_frame(event)}, most_s=HOLD_S)
+                await self._send({"op": "event", "event": event_json(event)}, most_s=HOLD_S)
             except TimeoutError:
                 return event
             self._sent[team_id] = event.seq

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.events.knowledge import KnowledgeChanged
 from agiraph.domain.ids import new_id
 from agiraph.domain.knowledge import Change, ChangeVerb, Draft, Insight, Touched
 from agiraph.store import knowledge as rows
@@ -90,10 +91,11 @@ def write(
     if verb != "learned" and touched:
         tx.emit(
             about.team_id,
-            "knowledge.changed",
-            verb=verb,
-            change_id=change.id,
-            ids=[t.id for t in touched],
+            KnowledgeChanged(
+                verb=verb,
+                change_id=change.id,
+                ids=[t.id for t in touched],
+            ),
         )
     return change
 

@@ -8,6 +8,12 @@ from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.events.knowledge import (
+    InsightLearned,
+    KnowledgeChanged,
+    KnowledgeHeld,
+    MemoryWritten,
+)
 from agiraph.domain.ids import HUMAN, AgentId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
@@ -121,7 +127,7 @@ def draft(
         tainted_by=tainted_by,
     )
     DRAFTS.insert(tx, kept)
-    tx.emit(agent.team_id, "knowledge.held", id=kept.id, agent_id=agent.id, path=path)
+    tx.emit(agent.team_id, KnowledgeHeld(id=kept.id, agent_id=agent.id, path=path))
     return kept
 
 
@@ -230,7 +236,7 @@ def undo(tx: Tx, change_id: str) -> Change:
         else:
             changes.alter(tx, item, **(touched.before or {"status": "removed"}))
     CHANGES.update(tx, change.id, undone_at=tx.now)
-    tx.emit(change.team_id, "knowledge.changed", verb="undone", change_id=change.id, ids=[*mine])
+    tx.emit(change.team_id, KnowledgeChanged(verb="undone", change_id=change.id, ids=[*mine]))
     return replace(change, undone_at=tx.now)
 
 
@@ -289,9 +295,17 @@ def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> 
     verb: ChangeVerb = "confirmed" if before else "merged" if twin else "learned"
     change = changes.record(tx, item, verb, author, touched)
     if before is None:
-        kind = "memory.written" if isinstance(item, Memory) else "insight.learned"
-        about = {"id": item.id, "agent_id": item.agent_id, "stands": stands.id}
-        tx.emit(item.team_id, kind, change_id=change.id, held=item.status == "held", **about)
+        learned = MemoryWritten if isinstance(item, Memory) else InsightLearned
+        tx.emit(
+            item.team_id,
+            learned(
+                id=item.id,
+                agent_id=item.agent_id,
+                stands=stands.id,
+                change_id=change.id,
+                held=item.status == "held",
+            ),
+        )
     return stands
 
 

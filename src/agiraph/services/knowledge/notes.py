@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.events.knowledge import MemoryWritten
 from agiraph.domain.knowledge import Draft
 from agiraph.store import passages
 from agiraph.store.knowledge import DRAFTS
@@ -27,7 +28,7 @@ def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
 def wrote(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
     """Say that a note was written, and let it be found."""
     if is_stale(tx, agent, files):
-        tx.emit(agent.team_id, "memory.written", agent_id=agent.id, path=path)
+        tx.emit(agent.team_id, MemoryWritten(agent_id=agent.id, path=path))
         index(tx, agent, files)
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import Lease
+from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import StageId, TeamId, TriggerId, new_id
 from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
@@ -66,9 +67,7 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         nodes.move(tx, node, NodeStatus.RUNNING, **taken)
     else:
         NODES.update(tx, node.id, **taken)
-    tx.emit(
-        node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=taken["attempt"]
-    )
+    tx.emit(node.team_id, NodeStarted(node_id=node.id, agent_id=agent.id, attempt=taken["attempt"]))
     leases.charge_lost(tx, lease)
     if crashes >= MAX_CRASHES:
         ask_after_crashes(tx, lease, crashes)
@@ -117,7 +116,7 @@ def release(tx: Tx, lease: Lease) -> None:
     worked = node.worked_seconds + _since_claim(tx, node)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=lease.agent_id))
     tx.wake(lease.agent_id, node.lane)
 
 
@@ -138,7 +137,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=list(on), reason=reason)
+    tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=list(on), reason=reason))
     stage_clocks.hold_above(tx, node.id)
     if said := _said_meanwhile(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)

@@ -3,6 +3,12 @@
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import (
+    NodeCancelled,
+    NodeCompleted,
+    NodeFailed,
+    NodeWaiting,
+)
 from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
 from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
@@ -35,13 +41,10 @@ def conclude(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close(tx, node)
+    ended = NodeCompleted if status is NodeStatus.COMPLETED else NodeFailed
     tx.emit(
         node.team_id,
-        "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
-        node_id=node.id,
-        reason=outcome.reason,
-        result=text,
-        doubts=doubts,
+        ended(node_id=node.id, reason=outcome.reason, result=text, doubts=doubts),
     )
     if status is NodeStatus.FAILED:
         _cancel_children(tx, node)
@@ -112,8 +115,8 @@ def _end_unrun(tx: Tx, node: WorkNode, status: NodeStatus, reason: StopReason, w
         owner=None,
     )
     _close(tx, node)
-    event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
-    tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
+    ended = NodeCancelled if status is NodeStatus.CANCELLED else NodeFailed
+    tx.emit(node.team_id, ended(node_id=node.id, reason=reason, result=why))
     _cancel_children(tx, node)
     _spread(tx, node, why)
     if node.assignee_id is not None:
@@ -225,7 +228,7 @@ def _ask_about(tx: Tx, node: WorkNode, what: str) -> None:
     """Let the coordinator decide whether a node is done without what it needs."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
+    tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=[], reason=reason))
     members = teams.members(tx, node.team_id)
     bus.send(
         tx,

@@ -7,6 +7,14 @@ from typing import Any
 
 from agiraph.domain.chat import THINKING, Attachment, Lease, ToolCall, Turn
 from agiraph.domain.events import PREVIEW
+from agiraph.domain.events.mail import MessageSeen
+from agiraph.domain.events.work import (
+    CallPreview,
+    ModelFailed,
+    ThreadCompacted,
+    ToolResult,
+    TurnAdded,
+)
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, new_id
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
@@ -108,7 +116,7 @@ def catch_up(
     if hear and news.mail:
         unseen = messages.unseen(tx, lease.agent_id)
         messages.mark_seen(tx, [m.id for m in unseen])
-        tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+        tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
         turns += [
             pen.write(
                 role="user",
@@ -144,15 +152,16 @@ def reply(
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
-        "turn.added",
-        node_id=lease.node_id,
-        thread_id=lease.thread_id,
-        agent_id=lease.agent_id,
-        seq=turn.seq,
-        text=text[:PREVIEW],
-        calls=[{"id": c.id, "name": c.name, "arguments": _preview(c)} for c in calls],
-        tokens=usage.tokens,
-        usd=usage.usd,
+        TurnAdded(
+            node_id=lease.node_id,
+            thread_id=lease.thread_id,
+            agent_id=lease.agent_id,
+            seq=turn.seq,
+            text=text[:PREVIEW],
+            calls=[CallPreview(id=c.id, name=c.name, arguments=_preview(c)) for c in calls],
+            tokens=usage.tokens,
+            usd=usage.usd,
+        ),
     )
     return turn
 
@@ -163,7 +172,7 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
     What came before stays where it is; it is only no longer shown.
     """
     turn = _Pen(tx, lease).write(role="user", ref=ref, text=text, extra={"cut": True})
-    tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
+    tx.emit(lease.team_id, ThreadCompacted(node_id=lease.node_id, thread_id=lease.thread_id))
     return turn
 
 
@@ -176,7 +185,7 @@ def lose_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False) -> Non
         leases.free_held(tx, lease)
     else:
         leases.charge_lost(tx, lease)
-    tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
+    tx.emit(lease.team_id, ModelFailed(node_id=lease.node_id, reason=reason))
 
 
 def intend(tx: Tx, lease: Lease, call: ToolCall, known: dict[str, Any]) -> Turn:
@@ -299,12 +308,13 @@ class _Pen:
     def answer(self, call: ToolCall, done: Done) -> Turn:
         self._tx.emit(
             self._lease.team_id,
-            "tool.result",
-            node_id=self._lease.node_id,
-            call_id=call.id,
-            tool=call.name,
-            failed=done.failed,
-            text=done.text[:PREVIEW],
+            ToolResult(
+                node_id=self._lease.node_id,
+                call_id=call.id,
+                tool=call.name,
+                failed=done.failed,
+                text=done.text[:PREVIEW],
+            ),
         )
         return self.write(role="tool", ref=call.id, text=done.text, extra=done.about)
 
