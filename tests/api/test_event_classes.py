@@ -7,13 +7,11 @@ from typing import Any, get_args
 import pytest
 
 from agiraph.api.frames import EVENT_MODELS, mismatches, schemas
-from agiraph.domain.events import EVENT_CLASSES, Event, EventType, TeamEvent, event
-from agiraph.domain.events import registry as modules
+from agiraph.domain.events import REGISTERED, Event, EventType, TeamEvent, event
+from agiraph.domain.events.registry import EVENT_CLASSES, MODULES
 from agiraph.domain.events.work import CallPreview, NodeAssigned, NodeCheckpoint, TurnAdded
 from agiraph.domain.ids import TeamId
 from agiraph.testing import World, call, says
-
-MODULES = (modules.knowledge, modules.mail, modules.team, modules.triggers, modules.work)
 
 SCHEMAS = schemas("#/components/schemas/{model}")
 
@@ -32,7 +30,7 @@ def test_every_event_class_is_registered_and_described() -> None:
     ]
     assert unregistered(classes) == []
     assert len(classes) == len(EVENT_CLASSES)
-    assert set(EVENT_CLASSES) == set(EVENT_MODELS) == set(get_args(EventType))
+    assert set(REGISTERED) == set(EVENT_MODELS) == set(get_args(EventType))
 
 
 def test_a_class_that_is_not_registered_is_noticed() -> None:

@@ -86,20 +86,20 @@ class TeamEvent:
 
 
 E = TypeVar("E", bound=TeamEvent)
-EVENT_CLASSES: dict[EventType, type[TeamEvent]] = {}
-"""The class of each event type. Filled by `event` as modules are imported: read it from
-`agiraph.domain.events.registry`, which imports them all."""
+REGISTERED: dict[EventType, type[TeamEvent]] = {}
+"""The classes registered so far, in import order. Read `registry.EVENT_CLASSES` instead, which
+is complete."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def event(cls: type[E]) -> type[E]:
     """Make a subclass of `TeamEvent` a value and register it as the class of its `event_type`."""
-    if cls.event_type in EVENT_CLASSES:
+    if cls.event_type in REGISTERED:
         raise TypeError(f"{cls.event_type!r} has two classes: give {cls.__name__} its own type.")
     made = value(cls)
     made.required_fields = tuple(f.name for f in fields(made) if f.default is not None)  # pyright: ignore
     made.optional_fields = tuple(f.name for f in fields(made) if f.default is None)  # pyright: ignore
-    EVENT_CLASSES[made.event_type] = made
+    REGISTERED[made.event_type] = made
     return made
 
 
