@@ -5,9 +5,9 @@ from contextlib import aclosing
 
 import pytest
 
-from agiraph.api.live import Draft
+from agiraph.api.live import PartialReply
 from agiraph.api.views import TeamView
-from agiraph.client import Client, Lost, Resync, Words
+from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Declined
 from agiraph.domain.events import Event
 from agiraph.domain.events.team import TeamPaused
@@ -43,7 +43,7 @@ async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
                             proxy.cut()
                         if len(seen) == head + 1:
                             break
-                    case Lost():
+                    case ConnectionLost():
                         lost += 1
                         if len(seen) == head:  # it happens while nobody listens
                             await served.world.store.write(
@@ -96,20 +96,20 @@ async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: 
 
 async def test_words_come_as_they_are_written(served: Served, client: Client) -> None:
     team = await founded(client, "Talk")
-    draft = Draft(
+    draft = PartialReply(
         team_id=TeamId(team.id),
         agent_id=AgentId(team.coordinator_id or ""),
         node_id=NodeId("node_x"),
         thread_id=ThreadId("t_x"),
         lane="reply",
     )
-    heard: list[Words] = []
+    heard: list[ReplyDelta] = []
     async with aclosing(client.watch(team.id)) as frames:
         async for frame in frames:
             if isinstance(frame, Event) and frame.seq == team.head:
-                served.api.hub.said(draft, "Hello ")
-                served.api.hub.said(draft, "you")
-            if isinstance(frame, Words):
+                served.api.hub.publish_delta(draft, "Hello ")
+                served.api.hub.publish_delta(draft, "you")
+            if isinstance(frame, ReplyDelta):
                 heard.append(frame)
                 if sum(len(words.text) for words in heard) == 9:
                     break

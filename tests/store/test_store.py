@@ -124,7 +124,7 @@ async def test_others_hear_of_a_transaction_once_it_is_committed(
         seq=head + 1,
         type="team.resumed",
         at=store.clock.now(),
-        data={"name": "renamed"},
+        data={"goal": "renamed"},
     )
     queue = Queue(founded.coordinator.id)
     expected = Aftermath(events=[event], wakes=[queue], cancels=[queue], alarm=True)

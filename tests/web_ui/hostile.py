@@ -22,7 +22,7 @@ from agiraph.domain.events.work import (
     TurnAdded,
 )
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
-from agiraph.domain.knowledge import Draft, Insight, Memory
+from agiraph.domain.knowledge import Insight, Memory, NoteDraft
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
@@ -293,7 +293,7 @@ def _know(tx: Tx, one: Founded) -> None:
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
         INSIGHTS.insert(tx, known)
-        draft = Draft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
+        draft = NoteDraft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
         DRAFTS.insert(tx, draft)
         trigger = Trigger(
             id=TriggerId(new_id("trigger")),

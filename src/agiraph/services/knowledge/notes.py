@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.events.knowledge import MemoryWritten
-from agiraph.domain.knowledge import Draft
+from agiraph.domain.knowledge import NoteDraft
 from agiraph.store import passages
 from agiraph.store.knowledge import DRAFTS
 from agiraph.store.tx import Tx
@@ -32,6 +32,6 @@ def wrote(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
         index(tx, agent, files)
 
 
-def settled(tx: Tx, draft: Draft) -> None:
+def settled(tx: Tx, draft: NoteDraft) -> None:
     """A note that a person confirmed is in its file."""
     DRAFTS.update(tx, draft.id, status="written")
