@@ -213,8 +213,9 @@ class TurnAdded(TeamEvent):
 
     def data(self) -> dict[str, Any]:
         # Listeners get the same JSON values that a reader of the row gets, not our classes.
-        calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in self.calls]
-        return {**TeamEvent.data(self), "calls": calls}
+        data = TeamEvent.data(self)
+        data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in self.calls]
+        return data
 
 
 @event
