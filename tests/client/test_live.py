@@ -131,5 +131,5 @@ async def test_a_team_that_is_not_there_and_a_wrong_token_are_told(
     with pytest.raises(Declined, match="There is no team 'nope'"):
         await anext(client.follow("nope"))
     async with Client(served.origin, "wrong") as stranger:
-        with pytest.raises(Declined, match="This token is not known"):
+        with pytest.raises(Declined, match="This token is unknown"):
             await anext(stranger.follow_all())
