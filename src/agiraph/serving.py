@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agiraph import redaction
+from agiraph.api.access_control import AccessControl
 from agiraph.api.app import build
 from agiraph.api.deps import Api
-from agiraph.api.gate import Door
-from agiraph.api.live import Draft, Hub
+from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
@@ -130,7 +130,7 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 store=runtime.store,
                 home=runtime.home,
                 clock=runtime.clock,
-                door=Door(
+                access=AccessControl(
                     store=runtime.store,
                     token=_token(settings, runtime),
                     hosts=address.hosts(port),
@@ -199,8 +199,8 @@ async def _told(
 ) -> AsyncGenerator[None]:
     """Let the hub hear of what happens: in this process, or in all of them."""
 
-    def draft(words: Words) -> Draft:
-        return Draft(
+    def draft(words: Words) -> PartialReply:
+        return PartialReply(
             team_id=words.team_id,
             agent_id=words.agent_id,
             node_id=words.node_id,
@@ -209,7 +209,7 @@ async def _told(
         )
 
     if not _is_shared(settings):
-        heard.tell = lambda words: hub.said(draft(words), words.text)
+        heard.tell = lambda words: hub.publish_delta(draft(words), words.text)
         yield
         return
     from agiraph.store.change_feed import ChangeFeed  # loaded only where it is used
@@ -218,7 +218,9 @@ async def _told(
         settings.database_url,
         runtime.store,
         publish=hub.publish,
-        on_reply_text=lambda words: hub.overheard(draft(words), words.text, words.offset),
+        on_reply_text=lambda words: hub.publish_remote_delta(
+            draft(words), words.text, words.offset
+        ),
         failures=runtime.rounds.streak("hearing of events"),
     )
     await feed.start()

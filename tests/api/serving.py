@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 from websockets.asyncio.client import ClientConnection, connect
 
+from agiraph.api.access_control import AccessControl
 from agiraph.api.app import build
 from agiraph.api.connections import Connections, Limits
-from agiraph.api.deps import Api, Pace
-from agiraph.api.gate import Door
-from agiraph.api.live import Draft, Hub
+from agiraph.api.deps import Api, Timeouts
+from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
 from agiraph.testing import World
 from agiraph.tools.context import RunContext
@@ -65,21 +65,21 @@ def telling(hub: Hub) -> Callable[[RunContext, str], None]:
     """What lets watchers read a reply while it is written."""
 
     def said(ctx: RunContext, words: str) -> None:
-        draft = Draft(
+        draft = PartialReply(
             team_id=ctx.team.id,
             agent_id=ctx.agent.id,
             node_id=ctx.node.id,
             thread_id=ctx.lease.thread_id,
             lane=ctx.node.lane,
         )
-        hub.said(draft, words)
+        hub.publish_delta(draft, words)
 
     return said
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    path: Path, *, pace: Pace | None = None, limits: Limits | None = None, **more: Any
+    path: Path, *, timeouts: Timeouts | None = None, limits: Limits | None = None, **more: Any
 ) -> AsyncGenerator[Served]:
     """A world in this folder, served on a free port of the loopback interface."""
     hub = Hub()
@@ -87,14 +87,14 @@ async def serving(
         sock = bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
-        door = Door(store=world.store, token=lambda: TOKEN, hosts=hosts)
+        access = AccessControl(store=world.store, token=lambda: TOKEN, hosts=hosts)
         api = Api(
             store=world.store,
             home=world.runtime.home,
             clock=world.clock,
-            door=door,
+            access=access,
             hub=hub,
-            pace=pace or Pace(),
+            timeouts=timeouts or Timeouts(),
             model="scripted/ada",
             check_model=world.runtime.models.resolve,
         )

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agiraph import config, serving
 from agiraph.api.app import routes
-from agiraph.api.deps import Pace
+from agiraph.api.deps import Timeouts
 from agiraph.api.listen_address import Address
 from agiraph.domain.access import SCOPES, covers
 from agiraph.domain.errors import Misconfigured
@@ -44,7 +44,7 @@ async def test_every_operation_takes_its_scope_and_no_lesser_one(served: Served)
             status, answer = await served.ask(
                 method, concrete, body, Authorization=f"Bearer {secret}"
             )
-            is_refused = status == 403 and answer["title"] == "Not with this token"
+            is_refused = status == 403 and answer["title"] == "Scope too small"
             assert is_refused is not covers(scope, wanted), (method, path, scope, status)
     assert {wanted for _, _, wanted in OPERATIONS} == set(SCOPES)
 
@@ -80,7 +80,7 @@ async def test_a_token_that_has_run_out_opens_nothing(served: Served) -> None:
 
 
 async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) -> None:
-    async with served_api(tmp_path / "home", pace=Pace(look=0.01)) as served:
+    async with served_api(tmp_path / "home", timeouts=Timeouts(token_check_s=0.01)) as served:
         lasting, ending = await issued(served), await issued(served)
         async with (
             served.follow(token=lasting.secret) as stays,
@@ -165,7 +165,7 @@ async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Pa
 
 
 async def test_whoever_asks_too_often_is_told_to_wait_and_others_are_not(served: Served) -> None:
-    served.api.door.burst, served.api.door.rate = 3.0, 0.001
+    served.api.access.burst, served.api.access.rate = 3.0, 0.001
     statuses = [(await served.ask("GET", "/teams"))[0] for _ in range(4)]
     assert statuses == [200, 200, 200, 429]
     other = {"Authorization": f"Bearer {(await issued(served)).secret}"}

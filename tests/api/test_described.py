@@ -20,7 +20,7 @@ schema = schemathesis.openapi.from_dict(routes().openapi())
 @pytest.fixture(scope="module")
 def on_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with stage(tmp_path_factory.mktemp("stage") / "home") as opened:
-        opened.served.api.door.burst = opened.served.api.door.rate = 1e9
+        opened.served.api.access.burst = opened.served.api.access.rate = 1e9
         yield opened
 
 

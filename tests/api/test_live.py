@@ -5,7 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import orjson
 import pytest
@@ -13,11 +13,10 @@ from pydantic import TypeAdapter
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from agiraph.api.deps import Pace
-from agiraph.api.frames import EVENTS, Frame
-from agiraph.api.happenings import DATA
-from agiraph.api.live import MOST_FRAMES, Draft, Hub, Watcher
-from agiraph.domain.events import EventType
+from agiraph.api.deps import Timeouts
+from agiraph.api.frames import Frame
+from agiraph.api.live import MOST_FRAMES, Hub, PartialReply, Subscriber
+from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.store.tx import Tx
 from agiraph.testing import call, says
@@ -36,7 +35,7 @@ async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
 
 def tick(tx: Tx, team_id: TeamId, count: int = 1, size: int = 1) -> None:
     for _ in range(count):
-        tx.emit(team_id, "node.checkpoint", node_id="node_x", summary="x" * size)
+        tx.emit(team_id, NodeCheckpoint(node_id="node_x", summary="x" * size))
 
 
 async def heard(line: ClientConnection) -> dict[str, Any]:
@@ -59,10 +58,6 @@ async def numbers(line: ClientConnection, until: int) -> list[int]:
 async def team(served: Served) -> TeamId:
     served.world.script("ada")
     return (await served.world.found("Watch", start=False)).team.id
-
-
-def test_every_type_of_event_is_described() -> None:
-    assert set(DATA) == set(EVENTS) == set(get_args(EventType))
 
 
 async def test_old_and_new_come_in_order_whenever_one_joins(on_each: Served) -> None:
@@ -179,7 +174,10 @@ async def test_a_first_frame_that_means_nothing_ends_the_line(
 
 
 async def test_whoever_says_nothing_at_first_is_not_waited_for(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home", pace=Pace(send=0.01)) as served, served.follow() as line:
+    async with (
+        serving(tmp_path / "home", timeouts=Timeouts(send_s=0.01)) as served,
+        served.follow() as line,
+    ):
         with pytest.raises(ConnectionClosed) as closed:
             await line.recv()
     assert closed.value.rcvd is not None
@@ -194,8 +192,8 @@ async def test_a_number_that_is_none_opens_no_line(after: str, served: Served) -
             pass
 
 
-def draft(thread: str = "t_1", team_id: str = "team_1") -> Draft:
-    return Draft(
+def draft(thread: str = "t_1", team_id: str = "team_1") -> PartialReply:
+    return PartialReply(
         team_id=TeamId(team_id),
         agent_id=AgentId("agent_1"),
         node_id=NodeId(f"node_{thread}"),
@@ -205,12 +203,12 @@ def draft(thread: str = "t_1", team_id: str = "team_1") -> Draft:
 
 
 async def test_words_nobody_has_read_yet_come_in_one_frame() -> None:
-    hub, slow = Hub(), Watcher(teams=None)
+    hub, slow = Hub(), Subscriber(teams=None)
     hub.join(slow)
     for word in ("a", "b", "c"):
-        hub.said(draft(), word)
-    hub.said(draft("t_2"), "x")
-    hub.said(draft(), "d")
+        hub.publish_delta(draft(), word)
+    hub.publish_delta(draft("t_2"), "x")
+    hub.publish_delta(draft(), "d")
     frames = [await slow.take() for _ in range(3)]
     assert [(f["thread_id"], f["offset"], f["text"]) for f in frames if f] == [
         ("t_1", 0, "abc"),
@@ -221,10 +219,10 @@ async def test_words_nobody_has_read_yet_come_in_one_frame() -> None:
 
 
 async def test_many_words_never_lose_a_slow_reader() -> None:
-    hub, slow = Hub(), Watcher(teams=None)
+    hub, slow = Hub(), Subscriber(teams=None)
     hub.join(slow)
     for _ in range(5 * MOST_FRAMES):
-        hub.said(draft(), "word ")
+        hub.publish_delta(draft(), "word ")
     assert (slow.is_lost, len(slow.frames)) == (False, 1)
 
 
@@ -236,13 +234,13 @@ async def test_a_reply_is_read_while_it_is_written_and_by_whoever_comes_late(
     async with served.follow(f"/teams/{watched}/events") as early:
         assert (await heard(early))["op"] == "hello"
         await numbers(early, len(await served.world.events(watched)))
-        hub.said(draft(team_id=watched), "Dear ")
+        hub.publish_delta(draft(team_id=watched), "Dear ")
         assert (await heard(early))["text"] == "Dear "
         async with served.follow(f"/teams/{watched}/events?after=100") as late:
             frames = [await heard(late) for _ in range(3)]
             assert [f["op"] for f in frames] == ["hello", "resync", "draft"]
             assert frames[2]["text"] == "Dear "
-            hub.said(draft(team_id=watched), "friend")
+            hub.publish_delta(draft(team_id=watched), "friend")
             for line in (early, late):
                 more = await heard(line)
                 assert (more["op"], more["offset"], more["text"]) == ("delta", 5, "friend")
@@ -261,11 +259,11 @@ async def test_a_reply_that_is_whole_is_no_draft_any_more(served: Served) -> Non
             got.append(await heard(line))
     words = "".join(f["text"] for f in got if f["op"] == "delta")
     assert "I am fine." in words
-    assert served.api.hub.drafts == {}
+    assert served.api.hub.replies == {}
 
 
 async def test_a_stalled_client_is_closed_and_slows_nobody(tmp_path: Path) -> None:
-    async with serving(tmp_path / "home", pace=Pace(send=0.2)) as served:
+    async with serving(tmp_path / "home", timeouts=Timeouts(send_s=0.2)) as served:
         watched = await team(served)
         path = f"/teams/{watched}/events"
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
@@ -299,7 +297,7 @@ async def told(served: Served, watched: TeamId, lively: ClientConnection) -> int
 
 
 async def test_a_watcher_that_falls_behind_is_lost_and_holds_nothing() -> None:
-    watcher = Watcher(teams=None)
+    watcher = Subscriber(teams=None)
     for number in range(MOST_FRAMES + 1):
         watcher.put({"op": "event", "event": {"seq": number}, "text": ""})
     assert (watcher.is_lost, len(watcher.frames)) == (True, 0)

@@ -15,7 +15,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.services.lifecycle.teams import NewTeam
 from tests.api.serving import TOKEN, Served
-from tests.api.test_gate import sent
+from tests.api.test_access_control import sent
 from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child
 
 RACING_READS = 3_000

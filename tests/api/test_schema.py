@@ -45,7 +45,7 @@ def test_the_frames_of_a_line_are_told_apart_by_what_they_do() -> None:
         *("hello", "event", "delta", "draft", "resync", "ping")
     }
     assert SCHEMAS["Event"]["discriminator"]["propertyName"] == "type"
-    assert "Subscribe" in SCHEMAS
+    assert "SubscribeFrame" in SCHEMAS
 
 
 def test_no_reference_leads_nowhere() -> None:

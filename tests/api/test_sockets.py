@@ -12,8 +12,8 @@ from websockets.exceptions import ConnectionClosed
 
 from agiraph.api import live
 from agiraph.api.connections import Limits
-from agiraph.api.deps import Pace
-from agiraph.api.live import Hub, Watcher
+from agiraph.api.deps import Timeouts
+from agiraph.api.live import Hub, Subscriber
 from agiraph.testing import World
 from tests.api.serving import TOKEN, serving
 from tests.api.test_connections import Client, limited
@@ -43,7 +43,7 @@ async def test_a_stalled_client_has_no_socket_any_more(tmp_path: Path) -> None:
     limits = Limits(sweep_s=0.05, closing_s=0.2)
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(
-            serving(tmp_path / "home", pace=Pace(send=0.2), limits=limits)
+            serving(tmp_path / "home", timeouts=Timeouts(send_s=0.2), limits=limits)
         )
         watched = await team(served)
         await served.world.store.write(tick, watched, EVENTS, SIZE)
@@ -54,7 +54,7 @@ async def test_a_stalled_client_has_no_socket_any_more(tmp_path: Path) -> None:
         async with asyncio.timeout(30):
             await until(lambda: served.api.hub.lost == len(stalled))
             await until(lambda: not served.connections.open)
-        assert (served.api.hub.callers, served.api.hub.load.bytes) == ({}, 0)
+        assert (served.api.hub.callers, served.api.hub.queued.bytes) == ({}, 0)
 
 
 async def slowly(line: ClientConnection, until_: int) -> list[int]:
@@ -127,17 +127,17 @@ async def test_a_client_too_many_is_told_so_and_comes_in_when_another_has_gone(
 
 async def test_what_waits_for_all_clients_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_BYTES_IN_ALL", 10_000)
-    hub, watchers = Hub(), [Watcher(teams=None) for _ in range(4)]
+    hub, watchers = Hub(), [Subscriber(teams=None) for _ in range(4)]
     for watcher in watchers:
         hub.join(watcher)
-    hub.said(draft(), "x" * 1000)
+    hub.publish_delta(draft(), "x" * 1000)
     await watchers[0].take()
-    hub.said(draft("t_2"), "x" * 2000)
+    hub.publish_delta(draft("t_2"), "x" * 2000)
 
     # The first has nothing left of the first words, so it is not among those furthest behind.
     assert [watcher.is_lost for watcher in watchers].count(True) == 1
     assert not watchers[0].is_lost
-    assert 0 < hub.load.bytes <= 10_000
+    assert 0 < hub.queued.bytes <= 10_000
     for watcher in watchers:
         hub.leave(watcher)
-    assert hub.load.bytes == 0
+    assert hub.queued.bytes == 0

@@ -112,7 +112,7 @@ async def test_a_webhook_keeps_its_secret_unless_it_gets_another(served: Served)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({}, "name what to change"),
+        ({}, "set at least one of"),
         ({"type": "delayed"}, "body.type"),
         ({"config": {"cron": "every day"}}, "every day"),
         ({"config": {"interval_seconds": 60}}, "'cron' is missing"),

@@ -161,7 +161,7 @@ async def test_tokens_are_made_used_and_taken_back(agiraph: Shell) -> None:
 
     assert looked.code == 0
     assert refused == Ended(
-        1, "", "agiraph: This takes the scope 'operate'; the token has 'read'.\n"
+        1, "", "agiraph: This needs the scope 'operate'; the token has 'read'.\n"
     )
     assert [token["name"] for token in listed if token["kind"] == "token"] == ["reader"]
     assert taken == Ended(0, f"Taken back: {made['id']}.\n")

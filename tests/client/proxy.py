@@ -58,7 +58,7 @@ async def proxied(served: Served) -> AsyncGenerator[Proxy]:
     proxy = Proxy(served.port)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = server.sockets[0].getsockname()[1]
-    served.api.door.hosts |= {f"127.0.0.1:{proxy.port}"}
+    served.api.access.hosts |= {f"127.0.0.1:{proxy.port}"}
     try:
         yield proxy
     finally:

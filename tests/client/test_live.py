@@ -5,11 +5,12 @@ from contextlib import aclosing
 
 import pytest
 
-from agiraph.api.live import Draft
+from agiraph.api.live import PartialReply
 from agiraph.api.views import TeamView
-from agiraph.client import Client, Lost, Resync, Words
+from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Declined
 from agiraph.domain.events import Event
+from agiraph.domain.events.team import TeamPaused
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
@@ -42,11 +43,11 @@ async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
                             proxy.cut()
                         if len(seen) == head + 1:
                             break
-                    case Lost():
+                    case ConnectionLost():
                         lost += 1
                         if len(seen) == head:  # it happens while nobody listens
                             await served.world.store.write(
-                                lambda tx: tx.emit(team.id, "team.paused")
+                                lambda tx: tx.emit(team.id, TeamPaused())
                             )
                     case _:
                         pass
@@ -95,20 +96,20 @@ async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: 
 
 async def test_words_come_as_they_are_written(served: Served, client: Client) -> None:
     team = await founded(client, "Talk")
-    draft = Draft(
+    draft = PartialReply(
         team_id=TeamId(team.id),
         agent_id=AgentId(team.coordinator_id or ""),
         node_id=NodeId("node_x"),
         thread_id=ThreadId("t_x"),
         lane="reply",
     )
-    heard: list[Words] = []
+    heard: list[ReplyDelta] = []
     async with aclosing(client.watch(team.id)) as frames:
         async for frame in frames:
             if isinstance(frame, Event) and frame.seq == team.head:
-                served.api.hub.said(draft, "Hello ")
-                served.api.hub.said(draft, "you")
-            if isinstance(frame, Words):
+                served.api.hub.publish_delta(draft, "Hello ")
+                served.api.hub.publish_delta(draft, "you")
+            if isinstance(frame, ReplyDelta):
                 heard.append(frame)
                 if sum(len(words.text) for words in heard) == 9:
                     break
@@ -130,5 +131,5 @@ async def test_a_team_that_is_not_there_and_a_wrong_token_are_told(
     with pytest.raises(Declined, match="There is no team 'nope'"):
         await anext(client.follow("nope"))
     async with Client(served.origin, "wrong") as stranger:
-        with pytest.raises(Declined, match="This token is not known"):
+        with pytest.raises(Declined, match="This token is unknown"):
             await anext(stranger.follow_all())

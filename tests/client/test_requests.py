@@ -21,7 +21,7 @@ async def test_a_refusal_is_raised_in_the_servers_own_words(client: Client) -> N
 
 async def test_a_wrong_token_is_told_as_such(served: Served) -> None:
     async with Client(served.origin, "wrong") as client:
-        with pytest.raises(Declined, match="This token is not known") as told:
+        with pytest.raises(Declined, match="This token is unknown") as told:
             await client.teams()
     assert told.value.status == 401
 
@@ -62,7 +62,7 @@ async def test_what_has_no_key_is_not_asked_twice_when_it_may_have_been_done(
     ):
         team = await client.create_team("Count", start=False)
         proxy.swallows = 1
-        with pytest.raises(Unreachable, match="may or may not have been done"):
+        with pytest.raises(Unreachable, match="may or may not have been executed"):
             await client.pause(team.id)
         assert (await client.team(team.id)).status == "paused"
         deeds = [deed.path for deed in await client.audit()]

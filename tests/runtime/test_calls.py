@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.store.teams import AGENTS
@@ -240,7 +241,7 @@ async def test_a_transaction_that_a_crash_cut_off_never_happened(world_with: Wor
     @tool(effect="transaction")
     def note(tx: Tx, ctx: RunContext) -> Answer:
         """Note something."""
-        tx.emit(ctx.team.id, "node.checkpoint", node_id=ctx.node.id, summary="noted")
+        tx.emit(ctx.team.id, NodeCheckpoint(node_id=ctx.node.id, summary="noted"))
         tried.append(1)
         if len(tried) == 1:
             raise PowerCut

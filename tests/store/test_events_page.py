@@ -1,5 +1,6 @@
 """A page of history is bounded in bytes, and pages together leave nothing out."""
 
+from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import TeamId
 from agiraph.store import events
 from agiraph.store.tx import Tx
@@ -10,7 +11,7 @@ SIZES = [10] * 300 + [50_000] * 5 + [10] * 40 + [200_000, 10, 10]
 
 def happen(tx: Tx, team_id: TeamId) -> None:
     for size in SIZES:
-        tx.emit(team_id, "node.checkpoint", node_id="node_x", summary="x" * size)
+        tx.emit(team_id, NodeCheckpoint(node_id="node_x", summary="x" * size))
 
 
 async def test_pages_are_small_and_together_complete(world: World) -> None:

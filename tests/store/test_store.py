@@ -14,6 +14,8 @@ from agiraph.app import open_store
 from agiraph.domain.chat import Thread
 from agiraph.domain.errors import Refused, StoreDamaged
 from agiraph.domain.events import Event
+from agiraph.domain.events.team import TeamResumed
+from agiraph.domain.events.work import NodeCheckpoint, NodeOutput
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.work import Queue
 from agiraph.services.lifecycle import teams
@@ -45,7 +47,7 @@ def outside(database_url: str, sql: str) -> list[tuple[Any, ...]]:
 
 def rename(tx: Tx, team_id: TeamId, name: str) -> str:
     TEAMS.update(tx, team_id, name=name)
-    tx.emit(team_id, "team.resumed", name=name)
+    tx.emit(team_id, TeamResumed(goal=name))
     return name
 
 
@@ -80,7 +82,7 @@ async def test_a_verb_sees_the_clocks_time_and_stamps_its_events_with_it(
     clock.advance(days=3)
 
     def look(tx: Tx) -> Any:
-        tx.emit(founded.team.id, "team.resumed")
+        tx.emit(founded.team.id, TeamResumed())
         return tx.now
 
     assert await store.write(look) == clock.now()
@@ -122,7 +124,7 @@ async def test_others_hear_of_a_transaction_once_it_is_committed(
         seq=head + 1,
         type="team.resumed",
         at=store.clock.now(),
-        data={"name": "renamed"},
+        data={"goal": "renamed"},
     )
     queue = Queue(founded.coordinator.id)
     expected = Aftermath(events=[event], wakes=[queue], cancels=[queue], alarm=True)
@@ -228,7 +230,7 @@ async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> N
     await store.write(rename, team_id, "c")
     story = await store.read(events.after, team_id, 0)
     assert [event.seq for event in story] == [*range(1, len(story) + 1)]
-    assert [event.data["name"] for event in story[-3:]] == ["a", "b", "c"]
+    assert [event.data["goal"] for event in story[-3:]] == ["a", "b", "c"]
     await store.close()
 
 
@@ -239,7 +241,7 @@ async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -
         await writer.write(rename, team_id, name)
     story = await store.read(events.after, team_id, 0)
     assert [event.seq for event in story] == [*range(1, len(story) + 1)]
-    assert [event.data["name"] for event in story[-4:]] == ["a", "b", "c", "d"]
+    assert [event.data["goal"] for event in story[-4:]] == ["a", "b", "c", "d"]
     await store.close()
     await other.close()
 
@@ -254,8 +256,8 @@ async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
     start = await store.read(events.head, team_id)
 
     def speak(tx: Tx, writer: int, number: int) -> None:
-        tx.emit(team_id, "team.paused", writer=writer, number=number)
-        tx.emit(team_id, "team.resumed", writer=writer, number=number)
+        tx.emit(team_id, NodeCheckpoint(node_id=str(writer), summary=str(number)))
+        tx.emit(team_id, NodeOutput(node_id=str(writer), text=str(number), bytes=number))
 
     async def write(writer: int) -> None:
         mine = (store, other)[writer % 2]
@@ -278,8 +280,10 @@ async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
     assert [e.seq for e in seen] == list(range(start + 1, start + 1 + len(seen)))
     assert seen == await store.read(events.after, team_id, start, limit=10_000)
     for writer in range(WRITERS):
-        said = [(e.type, e.data["number"]) for e in seen if e.data["writer"] == writer]
-        pairs = [(kind, n) for n in range(WRITES) for kind in ("team.paused", "team.resumed")]
+        mine = [e for e in seen if e.data["node_id"] == str(writer)]
+        said = [(e.type, e.data.get("summary", e.data.get("text"))) for e in mine]
+        kinds = ("node.checkpoint", "node.output")
+        pairs = [(kind, str(n)) for n in range(WRITES) for kind in kinds]
         assert said == pairs
     if other is not store:
         await other.close()

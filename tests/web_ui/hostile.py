@@ -13,8 +13,16 @@ from typing import Any
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, ToolCall
+from agiraph.domain.events.work import (
+    CallPreview,
+    ModelFailed,
+    NodeAssigned,
+    NodeCreated,
+    ToolResult,
+    TurnAdded,
+)
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
-from agiraph.domain.knowledge import Draft, Insight, Memory
+from agiraph.domain.knowledge import Insight, Memory, NoteDraft
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
@@ -185,8 +193,8 @@ def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     node = WorkNode(**given | more)
     NODES.insert(tx, node)
     told = {"node_id": node.id, "title": node.title, "parent_id": None, "creator_id": HUMAN}
-    tx.emit(one.team.id, "node.created", **told, lane="work", needs=[])
-    tx.emit(one.team.id, "node.assigned", node_id=node.id, agent_id=one.coordinator.id)
+    tx.emit(one.team.id, NodeCreated(**told, lane="work", needs=[]))
+    tx.emit(one.team.id, NodeAssigned(node_id=node.id, agent_id=one.coordinator.id))
     return node
 
 
@@ -212,17 +220,17 @@ def _work(tx: Tx, one: NewTeam) -> ThreadId:
             tx, page, node_id=node.id, role="assistant", text=several("turn", few),
             calls=(call,), model=lines("model", few),
         )  # fmt: skip
-        calls = [{"id": call.id, "name": call.name, "arguments": arguments}]
-        tx.emit(one.team.id, "turn.added", **about, seq=turn.seq, text=several("said", few),
-                calls=calls, tokens=1, usd=None)  # fmt: skip
+        calls = [CallPreview(id=call.id, name=call.name, arguments=arguments)]
+        tx.emit(one.team.id, TurnAdded(**about, seq=turn.seq, text=several("said", few),
+                calls=calls, tokens=1, usd=None))  # fmt: skip
         answer = several("res", few)
         page, _ = threads.append(tx, page, node_id=node.id, role="tool", ref=call.id, text=answer)
-        tx.emit(one.team.id, "tool.result", node_id=node.id, call_id=call.id, tool=call.name,
-                failed=n % 4 == 0, text=answer)  # fmt: skip
+        tx.emit(one.team.id, ToolResult(node_id=node.id, call_id=call.id, tool=call.name,
+                failed=n % 4 == 0, text=answer))  # fmt: skip
         page, _ = threads.append(
             tx, page, node_id=node.id, role="user", ref=f"n{n}", text=several("told", few)
         )
-        tx.emit(one.team.id, "model.failed", node_id=node.id, reason=lines("lost", few))
+        tx.emit(one.team.id, ModelFailed(node_id=node.id, reason=lines("lost", few)))
     return thread.id
 
 
@@ -285,7 +293,7 @@ def _know(tx: Tx, one: NewTeam) -> None:
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
         INSIGHTS.insert(tx, known)
-        draft = Draft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
+        draft = NoteDraft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
         DRAFTS.insert(tx, draft)
         trigger = Trigger(
             id=TriggerId(new_id("trigger")),

@@ -5,6 +5,14 @@ from pathlib import Path
 
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.chat import Thread, ToolCall
+from agiraph.domain.events.work import (
+    CallPreview,
+    NodeAssigned,
+    NodeCheckpoint,
+    NodeCreated,
+    ToolResult,
+    TurnAdded,
+)
 from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, new_id
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, Usage, WorkNode
@@ -98,17 +106,18 @@ def _open(tx: Tx, agent: Agent, title: str) -> Thread:
 def _tell_of(tx: Tx, node: WorkNode) -> None:
     tx.emit(
         node.team_id,
-        "node.created",
-        node_id=node.id,
-        title=node.title,
-        parent_id=node.parent_id,
-        creator_id=node.creator_id,
-        lane=node.lane,
-        needs=[],
+        NodeCreated(
+            node_id=node.id,
+            title=node.title,
+            parent_id=node.parent_id,
+            creator_id=node.creator_id,
+            lane=node.lane,
+            needs=[],
+        ),
     )
     if node.assignee_id is not None:
         ids = {"node_id": node.id, "agent_id": node.assignee_id}
-        tx.emit(node.team_id, "node.assigned", **ids)
+        tx.emit(node.team_id, NodeAssigned(**ids))
 
 
 def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
@@ -128,11 +137,11 @@ def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
                 tx, page, node_id=thread.node_id, role="tool", ref=call.id, text=text
             )
             about = {"node_id": thread.node_id, "call_id": call.id, "tool": call.name}
-            tx.emit(thread.team_id, "tool.result", **about, failed=n % 9 == 0, text=text[:400])
+            tx.emit(thread.team_id, ToolResult(**about, failed=n % 9 == 0, text=text[:400]))
         _reply(tx, thread, page.head, f"{n} of them are read; the next is larger.", [])
         _say(tx, agent, HUMAN, agent.id, f"How far is {n}?")
         _say(tx, agent, agent.id, HUMAN, WORDS.format(n=n))
-        tx.emit(agent.team_id, "node.checkpoint", node_id=thread.node_id, summary=f"{n} read")
+        tx.emit(agent.team_id, NodeCheckpoint(node_id=thread.node_id, summary=f"{n} read"))
 
 
 def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
@@ -150,15 +159,16 @@ def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
 def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -> None:
     tx.emit(
         thread.team_id,
-        "turn.added",
-        node_id=thread.node_id,
-        thread_id=thread.id,
-        agent_id=thread.agent_id,
-        seq=seq,
-        text=text,
-        calls=[{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls],
-        tokens=940,
-        usd=0.001,
+        TurnAdded(
+            node_id=thread.node_id,
+            thread_id=thread.id,
+            agent_id=thread.agent_id,
+            seq=seq,
+            text=text,
+            calls=[CallPreview(id=c.id, name=c.name, arguments=c.arguments) for c in calls],
+            tokens=940,
+            usd=0.001,
+        ),
     )
 
 

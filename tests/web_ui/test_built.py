@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.api.pages import BUILT
+from agiraph.api.web_ui import BUILT
 
 WEB = Path(__file__).parents[2] / "web"
 FIRST_LOAD, LAZY_CHUNK, ALL_CODE, OUTPUT = 210_000, 75_000, 440_000, 2_000_000

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route
 
-from agiraph.api.pages import POLICY
-from agiraph.api.security_headers import NOTHING
+from agiraph.api.security_headers import CONTENT_POLICY
+from agiraph.api.web_ui import POLICY
 from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
@@ -121,7 +121,7 @@ async def test_words_are_shown_everywhere_and_never_run(browser: Browser, tmp_pa
     missing |= {where: sorted(ALL - ALONE - bait.shown(where)) for where in AT_ONCE}
     assert {where: which for where, which in missing.items() if which} == {}
     assert bait.shown("refs") == ALONE
-    assert set(bait.answers.values()) <= {POLICY, NOTHING, SANDBOXED}
+    assert set(bait.answers.values()) <= {POLICY, CONTENT_POLICY, SANDBOXED}
     assert len(PAYLOADS) >= 150
 
 

@@ -1,4 +1,4 @@
-"""Pages: the built files over HTTP, strictly, and never anything else."""
+"""WebUiMiddleware: the built files over HTTP, strictly, and never anything else."""
 
 import gzip
 from collections.abc import AsyncIterator
@@ -9,8 +9,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from agiraph.api.pages import POLICY, Pages
-from agiraph.api.security_headers import NOTHING
+from agiraph.api.security_headers import CONTENT_POLICY
+from agiraph.api.web_ui import POLICY, WebUiMiddleware
 from tests.api.serving import Served, serving
 
 INDEX = "<!doctype html><title>agiraph</title>"
@@ -29,7 +29,7 @@ async def beneath(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse("the API", status)(scope, receive, send)
 
 
-async def get(app: Pages, path: str, method: str = "GET", **headers: str) -> Got:
+async def get(app: WebUiMiddleware, path: str, method: str = "GET", **headers: str) -> Got:
     sent: list[Any] = []
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
@@ -46,17 +46,19 @@ async def get(app: Pages, path: str, method: str = "GET", **headers: str) -> Got
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Pages:
+def pages(tmp_path: Path) -> WebUiMiddleware:
     (tmp_path / "outside.txt").write_text("a secret")
     built = tmp_path / "built"
     (built / "assets").mkdir(parents=True)
     (built / "index.html").write_text(INDEX)
     (built / "assets" / "index-abc.js").write_text(SCRIPT)
-    return Pages(beneath, built)
+    return WebUiMiddleware(beneath, built)
 
 
 @pytest.mark.parametrize("path", ["/", "/inbox", "/t/team_1/a/agent_1", "/index.html", "/apiary"])
-async def test_every_place_is_the_one_page_and_is_asked_for_anew(pages: Pages, path: str) -> None:
+async def test_every_place_is_the_one_page_and_is_asked_for_anew(
+    pages: WebUiMiddleware, path: str
+) -> None:
     got = await get(pages, path)
 
     assert (got.status, got.body.decode()) == (200, INDEX)
@@ -77,7 +79,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere_and_no_words_become_code() ->
     assert "http" not in POLICY
 
 
-async def test_a_hashed_file_is_kept_for_good(pages: Pages) -> None:
+async def test_a_hashed_file_is_kept_for_good(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-abc.js")
 
     assert (got.status, got.body.decode()) == (200, SCRIPT)
@@ -85,7 +87,7 @@ async def test_a_hashed_file_is_kept_for_good(pages: Pages) -> None:
     assert got.headers["content-type"] == "text/javascript; charset=utf-8"
 
 
-async def test_a_file_is_squeezed_for_whoever_takes_that(pages: Pages) -> None:
+async def test_a_file_is_squeezed_for_whoever_takes_that(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-abc.js", accept_encoding="br, gzip")
 
     assert got.headers["content-encoding"] == "gzip"
@@ -93,7 +95,7 @@ async def test_a_file_is_squeezed_for_whoever_takes_that(pages: Pages) -> None:
     assert len(got.body) < len(SCRIPT) / 5
 
 
-async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: Pages) -> None:
+async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-old.js")
 
     assert (got.status, got.headers["content-type"]) == (404, "application/problem+json")
@@ -103,25 +105,29 @@ async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: Pages)
     "path",
     ["/../outside.txt", "/assets/../../outside.txt", "//outside.txt", "/assets/%2e%2e/outside.txt"],
 )
-async def test_no_path_leads_out(pages: Pages, path: str) -> None:
+async def test_no_path_leads_out(pages: WebUiMiddleware, path: str) -> None:
     assert b"a secret" not in (await get(pages, path)).body
 
 
 @pytest.mark.parametrize(
     ("path", "method"), [("/api/teams", "GET"), ("/api", "GET"), ("/inbox", "POST")]
 )
-async def test_the_rest_is_the_apis_business(pages: Pages, path: str, method: str) -> None:
+async def test_the_rest_is_the_apis_business(
+    pages: WebUiMiddleware, path: str, method: str
+) -> None:
     assert (await get(pages, path, method)).body == b"the API"
 
 
 async def test_without_built_files_it_says_what_to_do(tmp_path: Path) -> None:
-    got = await get(Pages(beneath, tmp_path / "nothing"), "/")
+    got = await get(WebUiMiddleware(beneath, tmp_path / "nothing"), "/")
 
     assert got.status == 200
     assert b"make web" in got.body
 
 
-async def test_a_used_link_is_explained_to_people_and_not_to_programs(pages: Pages) -> None:
+async def test_a_used_link_is_explained_to_people_and_not_to_programs(
+    pages: WebUiMiddleware,
+) -> None:
     for_people = await get(pages, "/signin", accept="text/html,*/*")
     for_programs = await get(pages, "/signin", accept="*/*")
 
@@ -162,11 +168,11 @@ async def test_whatever_is_no_page_may_do_nothing_in_a_browser(
 ) -> None:
     async with served.http.get(f"{served.origin}{path}") as got:
         assert got.status == status
-        assert got.headers["Content-Security-Policy"] == NOTHING
+        assert got.headers["Content-Security-Policy"] == CONTENT_POLICY
         assert got.headers["X-Content-Type-Options"] == "nosniff"
         assert got.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 async def test_a_refusal_of_the_gate_may_do_nothing_either(served: Served) -> None:
     async with served.http.get(served.origin, headers={"Host": "evil.invalid"}) as got:
-        assert (got.status, got.headers["Content-Security-Policy"]) == (403, NOTHING)
+        assert (got.status, got.headers["Content-Security-Policy"]) == (403, CONTENT_POLICY)

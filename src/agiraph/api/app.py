@@ -1,4 +1,4 @@
-"""App: the routes behind the gate, as one ASGI application."""
+"""App: routes and middleware as one ASGI application."""
 
 from typing import Any
 
@@ -7,10 +7,9 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
 from agiraph.api import problems, schema
+from agiraph.api.access_control import AccessMiddleware
 from agiraph.api.deps import Api
-from agiraph.api.etags import Etags
-from agiraph.api.gate import Gate
-from agiraph.api.pages import Pages
+from agiraph.api.etags import EtagMiddleware
 from agiraph.api.routes import (
     access,
     agents,
@@ -27,8 +26,9 @@ from agiraph.api.routes import (
     teams,
     triggers,
 )
-from agiraph.api.security_headers import Strict
-from agiraph.api.tracing import Traced
+from agiraph.api.security_headers import SecurityHeadersMiddleware
+from agiraph.api.tracing import TracingMiddleware
+from agiraph.api.web_ui import WebUiMiddleware
 
 ROUTERS = (
     teams.router,
@@ -49,7 +49,7 @@ ROUTERS = (
 
 
 def routes(api: Api | None = None) -> FastAPI:
-    """The routes alone, without the gate: for their description."""
+    """Return the routes without middleware, as the schema needs them."""
     app = FastAPI(
         title="agiraph",
         version="1",
@@ -64,22 +64,23 @@ def routes(api: Api | None = None) -> FastAPI:
     app.include_router(access.signin)
     problems.install(app, allowed=_methods)
     app.state.api = api
-    app.openapi = lambda: _described(app)
+    app.openapi = lambda: _schema(app)
     return app
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _schema(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         app.openapi_schema = schema.describe(app)
     return app.openapi_schema
 
 
 def _methods(path: str) -> list[str]:
-    """What may be done at a path, by any router; of several patterns the plainest counts."""
+    """Return the methods allowed at a path; of several matching patterns, the one with the
+    fewest parameters counts."""
     own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
     found = [r for r in own if r.path_regex.match(path.removeprefix("/api"))]
-    plainest = min((len(r.param_convertors) for r in found), default=0)
-    fitting = [r for r in found if len(r.param_convertors) == plainest]
+    fewest = min((len(r.param_convertors) for r in found), default=0)
+    fitting = [r for r in found if len(r.param_convertors) == fewest]
     return sorted({method for route in fitting for method in route.methods or ()})
 
 
@@ -88,8 +89,15 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def build(api: Api, *, alone: bool = True) -> ASGIApp:
-    """The whole application. Whatever is committed here is told to whoever watches; with other
-    processes beside this one, somebody else tells what all of them commit."""
+    """Return the whole application.
+
+    `alone`: no other process writes to the database, so this process's commits are all events that
+    clients need. Otherwise the change feed publishes the events of all processes to the hub.
+    """
     if alone:
-        api.store.subscribe(api.hub.notice)
-    return Strict(Gate(Pages(Traced(Etags(routes(api)))), api.door))
+        api.store.subscribe(api.hub.publish_commit)
+    # From the inside out. Security headers come last, so that refusals have them too; tracing is
+    # behind access control, so that strangers neither choose request ids nor fill the log.
+    app: ASGIApp = TracingMiddleware(EtagMiddleware(routes(api)))
+    app = AccessMiddleware(WebUiMiddleware(app), api.access)
+    return SecurityHeadersMiddleware(app)

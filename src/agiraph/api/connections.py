@@ -1,9 +1,9 @@
-"""Connections: how many sockets may be open, for whom, and how long each may be slow.
+"""Connections: limits on the number of open sockets and on slow clients.
 
 Whether a client has a token is known only after its headers. So a connection counts as half-read
-until its request is complete, or again while it idles without having signed in. Half-read ones may
-take at most half of all places; when those are full, the oldest half-read one is closed. What is
-left is for clients that have signed in.
+until its request is complete, and again while it is idle without having signed in. Half-read
+connections may use at most half of all places; when that half is full, the oldest of them is
+closed. The rest is for clients that have signed in.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ LOG_EVERY_S = 60.0
 """Closed connections are logged at once, then counted and logged once in this time."""
 
 State = Literal["headers", "body", "answering", "draining", "idle", "websocket"]
-"""`draining`: it was answered before its body was there, as when a body is too large."""
+"""`draining`: the response was sent before the body had arrived, as when a body is too large."""
 Reason = Literal["slow request", "too many half-read", "stalled", "no place", "no file descriptor"]
 
 _WHY: dict[Reason, str] = {
@@ -27,7 +27,7 @@ _WHY: dict[Reason, str] = {
     "last from {address}.",
     "too many half-read": "Closed the oldest {count} half-read connection(s) to make room, last "
     "from {address}. If that is your proxy, raise `connections_per_address` under [server].",
-    "stalled": "Aborted {count} connection(s) whose client took nothing in time, last from "
+    "stalled": "Aborted {count} connection(s) whose client read nothing in time, last from "
     "{address}.",
     "no place": "Refused {count} connection(s), last from {address}: all places are taken by "
     "signed-in clients. Raise `connections` under [server], and the limit of open files.",
@@ -38,22 +38,22 @@ _WHY: dict[Reason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What clients may take."""
+    """Limits for clients."""
 
     connections: int = 4096
-    """In all; fewer where the limit of open files leaves fewer."""
+    """Open connections; fewer if the limit of open files is lower."""
     per_address: int = 256
-    """Half-read ones from one address; 0: as many as there is room for."""
+    """Half-read connections from one address; 0: no limit."""
     headers_s: float = 10.0
     """For the headers of a request, and for a TLS handshake."""
     headers_bytes: int = 64 * 1024
     body_s: float = 20.0
-    """For a body, besides the time that its bytes take at the lowest rate."""
+    """For a body, in addition to its size divided by `body_bytes_per_s`."""
     body_bytes_per_s: int = 8192
     stalled_s: float = 30.0
-    """For a client to take some of what is sent to it."""
+    """For a client to read some of what was sent to it."""
     closing_s: float = 5.0
-    """For a client to take the rest after we closed the connection."""
+    """For a client to read the rest after the server closed the connection."""
     sweep_s: float = 1.0
 
 
@@ -63,22 +63,22 @@ class Connection:
 
     address: str
     since: float
-    """When it came into its state."""
+    """When it entered its state, by the monotonic clock."""
     state: State = "headers"
     is_signed_in: bool = False
-    """A request on it had a good token."""
+    """A request on it had a valid token."""
     transport: asyncio.Transport | None = None
     """None during a TLS handshake."""
     opening: asyncio.Task[None] | None = None
     received: int = 0
-    """Bytes since the headers were complete."""
+    """Bytes received in the current state."""
     is_reading_paused: bool = False
     stalled_since: float | None = None
-    """Since when it has more to send than the client takes."""
+    """Since when the send buffer is full because the client does not read."""
     closing_since: float | None = None
 
     def is_late(self, now: float, limits: Limits) -> bool:
-        """Whether its client takes too long to send a request."""
+        """Whether the client takes too long to send its request."""
         if self.state == "headers":
             is_endless = self.received > limits.headers_bytes
             return is_endless or now - self.since > limits.headers_s
@@ -88,7 +88,7 @@ class Connection:
         return self.state == "draining" and now - self.since > limits.body_s
 
     def is_stalled(self, now: float, limits: Limits) -> bool:
-        """Whether its client takes nothing of what was sent, though it should have."""
+        """Whether the client has read nothing for too long."""
         if self.transport is None:
             return False
         if self.closing_since is None and self.transport.is_closing():
@@ -99,7 +99,7 @@ class Connection:
         )
 
     def abort(self) -> None:
-        """Close the socket now. A polite close would wait until the client has read everything."""
+        """Close the socket now. A regular close would wait until the client has read everything."""
         if self.transport is not None:
             self.transport.abort()
         elif self.opening is not None:
@@ -111,29 +111,29 @@ class Connections:
     """All open connections of a server."""
 
     limits: Limits
-    most: int
+    max_open: int
     open: set[Connection] = field(default_factory=set[Connection])
     half_read: dict[Connection, None] = field(default_factory=dict[Connection, None])
     """Oldest first."""
     by_address: dict[str, dict[Connection, None]] = field(
         default_factory=dict[str, dict[Connection, None]]
     )
-    """The half-read ones of each address, oldest first."""
+    """The half-read connections of each address, oldest first."""
     closed: dict[Reason, int] = field(default_factory=dict[Reason, int])
-    """How many were closed for what, since the start."""
+    """Closed connections by reason, since the start."""
     _unlogged: dict[Reason, int] = field(default_factory=dict[Reason, int])
     _logged_at: dict[Reason, float] = field(default_factory=dict[Reason, float])
 
     def admit(self, address: str) -> Connection | None:
-        """A place for a new connection, made by closing half-read ones if need be; or None."""
+        """Add a connection, closing a half-read one if the limit is reached; or None."""
         of_address = self.by_address.get(address, {})
         if 0 < self.limits.per_address <= len(of_address):
             self.drop(next(iter(of_address)), "too many half-read")
         if self.half_read and (
-            len(self.half_read) >= self.most // 2 or len(self.open) >= self.most
+            len(self.half_read) >= self.max_open // 2 or len(self.open) >= self.max_open
         ):
             self.drop(next(iter(self.half_read)), "too many half-read")
-        if len(self.open) >= self.most:
+        if len(self.open) >= self.max_open:
             self.note("no place", address)
             return None
         connection = Connection(address, time.monotonic())
@@ -142,7 +142,7 @@ class Connections:
         return connection
 
     def enter(self, connection: Connection, state: State) -> None:
-        """A connection comes into a state."""
+        """Put a connection into a state and update whether it counts as half-read."""
         connection.state, connection.since = state, time.monotonic()
         connection.received = 0
         is_whole = state in ("answering", "websocket")
@@ -165,7 +165,7 @@ class Connections:
             self.drop(next(iter(self.half_read)), "too many half-read")
 
     def sweep(self) -> None:
-        """Drop whoever is too slow."""
+        """Close the connections of clients that are too slow."""
         now = time.monotonic()
         for connection in [*self.open]:
             if connection.is_stalled(now, self.limits):
@@ -177,7 +177,7 @@ class Connections:
                 self._log(reason, "several addresses")
 
     def note(self, reason: Reason, address: str) -> None:
-        """Count it; log the first one at once and the others together."""
+        """Count a closed connection; log the first immediately and later ones together."""
         self.closed[reason] = self.closed.get(reason, 0) + 1
         self._unlogged[reason] = self._unlogged.get(reason, 0) + 1
         logged_at = self._logged_at.get(reason)
@@ -202,7 +202,7 @@ class Connections:
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as it may; return how many that are."""
+    """Raise the soft limit of open files to the hard limit; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -210,5 +210,6 @@ def raise_file_limit() -> int:
 
 
 def places(limits: Limits) -> int:
-    """How many connections there may be: databases, commands and models need files, too."""
+    """Return the most connections. A quarter of the files is left to the database, commands and
+    model connections."""
     return min(limits.connections, raise_file_limit() * 3 // 4)

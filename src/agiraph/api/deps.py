@@ -1,4 +1,4 @@
-"""Deps: what every route is handed."""
+"""Dependencies: what FastAPI passes to every route."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import Response
 from starlette.requests import HTTPConnection
 
-from agiraph.api.gate import Caller, Door
+from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.live import Hub
 from agiraph.domain.time import Clock
 from agiraph.home.layout import Home
@@ -20,33 +20,34 @@ from agiraph.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How long things may take on an open line, in seconds."""
+class Timeouts:
+    """Time limits of an open WebSocket."""
 
-    ping: float = 15.0
-    look: float = 5.0
-    """Between two looks at whether a client's pass still holds."""
-    send: float = 10.0
-    """For a client to take one frame."""
+    ping_s: float = 15.0
+    """Between two pings on a connection that sends nothing else."""
+    token_check_s: float = 5.0
+    """Between two checks whether the client's token is still valid."""
+    send_s: float = 10.0
+    """For a client to accept one frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """What the routes work with. They write rows; what runs notices."""
+    """What the routes work with. They write rows; the runtime reacts to the commits."""
 
     store: Store
     home: Home
     clock: Clock
-    door: Door
+    access: AccessControl
     hub: Hub = field(default_factory=Hub)
     model: str = "demo"
-    """For teams that name none."""
+    """The model of teams that do not name one."""
     check_model: Callable[[str], object] = lambda name: None
-    """Raises what is wrong with a model's name, if anything is."""
+    """Raises an error if a model name cannot be used."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
-    """A sentence for each background activity of this process that fails just now."""
-    pace: Pace = Pace()
+    """Returns a sentence for each background task of this process that is failing now."""
+    timeouts: Timeouts = Timeouts()
 
 
 def _api(connection: HTTPConnection) -> Api:
@@ -57,24 +58,24 @@ def _caller(connection: HTTPConnection) -> Caller:
     return connection.state.caller
 
 
-TheApi = Annotated[Api, Depends(_api)]
-TheCaller = Annotated[Caller, Depends(_caller)]
-After = Annotated[str, Query(description="The last id of the page before.", max_length=200)]
-Limit = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
+ApiDep = Annotated[Api, Depends(_api)]
+CallerDep = Annotated[Caller, Depends(_caller)]
+After = Annotated[str, Query(description="The last id of the previous page.", max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
 
 
-class _Once:
-    """Does what a request asks once, however often it comes with the same Idempotency-Key."""
+class _Idempotent:
+    """Runs a request once, however often it is sent with the same Idempotency-Key."""
 
     def __init__(
         self,
         request: Request,
-        api: TheApi,
-        caller: TheCaller,
+        api: ApiDep,
+        caller: CallerDep,
         idempotency_key: Annotated[
             str | None,
             Header(
-                description="Send the same key again after a lost answer: nothing is done twice.",
+                description="Send the same key again after a lost response: nothing is done twice.",
                 max_length=access.LONGEST_KEY,
             ),
         ] = None,
@@ -85,7 +86,11 @@ class _Once:
         self._key = idempotency_key
 
     async def __call__(self, verb: Callable[[Tx], Any], *, status: int) -> Response:
-        """Run the verb, whose value is the answer, in one transaction with the key."""
+        """Run the verb and return its value as the response.
+
+        With a key, verb and response are stored in one transaction: a crash between them cannot
+        make a repeated request run twice.
+        """
         if self._key is None:
             body = orjson.dumps(jsonable_encoder(await self._api.store.write(verb)))
             return _json(status, body)
@@ -105,4 +110,4 @@ def _json(status: int, body: bytes) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-Once = Annotated[_Once, Depends(_Once)]
+Idempotent = Annotated[_Idempotent, Depends(_Idempotent)]

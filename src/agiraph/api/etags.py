@@ -1,16 +1,16 @@
-"""ETags: whoever polls is told "nothing new" instead of everything again."""
+"""ETags: a client that polls gets 304 if nothing has changed."""
 
 import hashlib
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST = 4 * 2**20
-"""Larger answers are sent as they come."""
+LARGEST_BYTES = 4 * 2**20
+"""Larger responses are streamed without an ETag: they would have to be buffered."""
 
 
-class Etags:
-    """Marks what GET returns as JSON by its hash, and answers 304 to whoever has that."""
+class EtagMiddleware:
+    """Adds an ETag to JSON responses to GET; answers 304 if the client has that version."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -22,7 +22,7 @@ class Etags:
         start: Message | None = None
         body = b""
 
-        async def held(message: Message) -> None:
+        async def buffer(message: Message) -> None:
             nonlocal start, body
             if message["type"] == "http.response.start" and _is_json(message):
                 start = message
@@ -30,17 +30,17 @@ class Etags:
             if start is None:
                 return await send(message)
             body += message.get("body", b"")
-            if message.get("more_body") and len(body) < LARGEST:
+            if message.get("more_body") and len(body) < LARGEST_BYTES:
                 return
             begun, start = start, None
             if message.get("more_body"):
                 await send(begun)
             else:
-                await _tagged(begun, body, known, send)
+                await _send_tagged(begun, body, known, send)
                 return
             await send({**message, "body": body})
 
-        await self._app(scope, receive, held)
+        await self._app(scope, receive, buffer)
 
 
 def _is_json(start: Message) -> bool:
@@ -48,7 +48,7 @@ def _is_json(start: Message) -> bool:
     return start["status"] == 200 and kind.startswith(b"application/json")
 
 
-async def _tagged(start: Message, body: bytes, known: str, send: Send) -> None:
+async def _send_tagged(start: Message, body: bytes, known: str, send: Send) -> None:
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["ETag"] = tag

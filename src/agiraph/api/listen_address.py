@@ -1,4 +1,4 @@
-"""Address: where the server listens, what it is called, and what it takes to be reachable."""
+"""Listen address: where the server listens, its host names, and its TLS settings."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ class Address:
     host: str = "127.0.0.1"
     port: int = 8717
     names: tuple[str, ...] = ()
-    """What else this server is called, as in a Host header."""
+    """Further host names of this server, as in a Host header."""
     certificate: Path | None = None
     key: Path | None = None
     proxy: str = ""
-    """The https address under which a proxy of yours makes this server reachable."""
+    """The https URL under which your reverse proxy serves this server."""
     limits: Limits = Limits()
-    """How many connections clients may have."""
+    """Limits for client connections."""
 
     @property
     def is_local(self) -> bool:
@@ -51,13 +51,13 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What a person on this machine types."""
+        """The URL for a person on this machine."""
         scheme = "https" if self.certificate else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.proxy or f"{scheme}://{host}:{self.port}"
 
     def hosts(self, port: int) -> frozenset[str]:
-        """The Host headers that mean this server."""
+        """Return the Host headers that this server accepts."""
         named = {"127.0.0.1", "localhost", "[::1]", *(n.lower() for n in self.names)}
         if self.is_local is False:
             named.add(f"[{self.host}]" if ":" in self.host else self.host.lower())
@@ -67,7 +67,7 @@ class Address:
         return frozenset(found)
 
     def check(self) -> None:
-        """Refuse to be reachable from elsewhere without a lock on the line."""
+        """Raise `Misconfigured` if other machines can reach the server without TLS."""
         if self.is_local or self.proxy or (self.certificate and self.key):
             return
         raise Misconfigured(
@@ -78,7 +78,7 @@ class Address:
 
 
 def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
-    """The address in force, or `Misconfigured` with what to look at."""
+    """Return the configured address; raise `Misconfigured` naming the wrong setting."""
     try:
         entry = TypeAdapter(_Entry).validate_python(written)
     except ValidationError as error:
@@ -87,7 +87,7 @@ def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
         raise Misconfigured(f"{path}: {where}: {fault['msg']}.") from error
     port = environ.get("AGIRAPH_PORT") or "8717"
     if not port.isdecimal() or int(port) > 65535:
-        raise Misconfigured(f"AGIRAPH_PORT {port!r} is no port; use a number up to 65535.")
+        raise Misconfigured(f"AGIRAPH_PORT {port!r} is not a port; use a number up to 65535.")
     proxy = entry.get("proxy", "")
     if proxy and not proxy.startswith("https://"):
         raise Misconfigured(f"{path}: server.proxy {proxy!r} must begin with https://.")

@@ -1,8 +1,8 @@
-"""Listening: accepts connections within limits, and tells how far each has come.
+"""Listening: accepts connections within limits and tracks the state of each.
 
-uvicorn has no time-out for headers or bodies and no limit before them, so its protocols are
-subclassed here, and sockets are accepted by us: that also covers TLS handshakes, which a protocol
-hears of only when they are done.
+uvicorn has no timeout for headers or bodies and no limit on half-read connections, so its protocols
+are subclassed here. Sockets are accepted by our own listener, which also limits TLS handshakes: a
+protocol is created only after its handshake.
 """
 
 import asyncio
@@ -23,14 +23,28 @@ from uvicorn.server import ServerState
 from agiraph.api.connections import Connection, Connections
 
 ABORT = "abort"
-"""Where a WebSocket's route finds, in its scope's state, what closes its socket at once."""
+"""Key in a WebSocket's scope state of the function that closes its socket immediately."""
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.1
-"""Until connections are accepted again when no file descriptor was free."""
+"""How long accepting pauses when no file descriptor is free."""
 _NONE_FREE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class HttpProtocol(HttpToolsProtocol):
+class _TracksStalls(asyncio.Protocol):
+    """Records since when a client does not read. Comes before uvicorn's class in the bases."""
+
+    _one: Connection
+
+    def pause_writing(self) -> None:
+        self._one.stalled_since = time.monotonic()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._one.stalled_since = None
+        super().resume_writing()
+
+
+class HttpProtocol(_TracksStalls, HttpToolsProtocol):
     def __init__(
         self,
         config: Config,
@@ -42,7 +56,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._all = connections
         self._one = connection
         self._is_whole = True
-        """The request was read to its end."""
+        """Whether the request was read completely."""
         socket_protocol = functools.partial(
             WebSocketProtocol, all_connections=connections, connection=connection
         )
@@ -51,7 +65,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._one.transport = transport
         if self._one not in self._all.open:
-            transport.abort()  # it was dropped during its TLS handshake
+            transport.abort()  # the limits closed it during its TLS handshake
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -75,7 +89,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._is_whole = True
-        cycle = cast(Any, self.cycle)  # None for a request to become a WebSocket
+        cycle = cast(Any, self.cycle)  # None for a WebSocket upgrade
         is_answered = cycle is not None and cycle.response_complete
         self._all.enter(self._one, "idle" if is_answered else "answering")
 
@@ -88,16 +102,8 @@ class HttpProtocol(HttpToolsProtocol):
         elif not self.pipeline:
             self._all.enter(self._one, "idle")
 
-    def pause_writing(self) -> None:
-        self._one.stalled_since = time.monotonic()
-        super().pause_writing()
 
-    def resume_writing(self) -> None:
-        self._one.stalled_since = None
-        super().resume_writing()
-
-
-class WebSocketProtocol(WebSocketsSansIOProtocol):
+class WebSocketProtocol(_TracksStalls, WebSocketsSansIOProtocol):
     def __init__(
         self, *, all_connections: Connections, connection: Connection, **more: Any
     ) -> None:
@@ -114,17 +120,9 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._all.leave(self._one)
         super().connection_lost(exc)
 
-    def pause_writing(self) -> None:
-        self._one.stalled_since = time.monotonic()
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        self._one.stalled_since = None
-        super().resume_writing()
-
 
 class Listener:
-    """Accepts connections on a socket. It has the methods by which uvicorn stops a server."""
+    """Accepts connections on a socket. Has the methods that uvicorn calls to stop a server."""
 
     def __init__(
         self,
@@ -173,7 +171,7 @@ class Listener:
             except OSError as error:
                 if error.errno in _NONE_FREE:
                     return self._pause()
-                continue  # this one client went before it was accepted
+                continue  # the client disconnected before it was accepted
             connection = self._connections.admit(str(peer[0]))
             if connection is None:
                 accepted.close()
@@ -186,7 +184,7 @@ class Listener:
         seconds = None if self._trust is None else self._connections.limits.headers_s
         is_open = False
         try:
-            with contextlib.suppress(OSError):  # a handshake that failed or took too long
+            with contextlib.suppress(OSError):  # the TLS handshake failed or took too long
                 await self._loop.connect_accepted_socket(
                     lambda: self._protocol(connection),
                     accepted,
@@ -201,12 +199,12 @@ class Listener:
                 self._connections.leave(connection)
 
     def _pause(self) -> None:
-        """Stop accepting for a moment: no file descriptor is free, and `accept` would loop."""
+        """Stop accepting for `PAUSE_S`: without a free file descriptor `accept` fails in a loop."""
         self._connections.note("no file descriptor", "")
         self._connections.drop_oldest()
         self._loop.remove_reader(self._socket)
-        self._loop.call_later(PAUSE_S, self._go_on)
+        self._loop.call_later(PAUSE_S, self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if not self._is_closed:
             self._loop.add_reader(self._socket, self._accept)

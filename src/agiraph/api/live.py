@@ -1,7 +1,7 @@
-"""Live: what happens, told to everyone who watches, each at their own pace.
+"""Live: sends committed events and unfinished replies to all subscribed clients.
 
-Whoever watches has a bounded queue. A slow one is closed and comes back with the number it got to;
-nobody waits for it meanwhile. Words of a reply as they come are told live and never kept.
+Each subscriber has a bounded queue. A slow client is closed and connects again with the number of
+its last event; it never delays the others. Text of unfinished replies is sent live and not stored.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from agiraph.api.frames import event_json
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.work import Lane
@@ -17,17 +18,17 @@ from agiraph.store.tx import Aftermath
 MOST_FRAMES = 1000
 MOST_BYTES = 4 * 2**20
 MOST_BYTES_IN_ALL = 64 * 2**20
-"""Bytes that wait for all clients together. Beyond that, whoever is furthest behind is closed."""
+"""Bytes queued for all clients. Above this limit, the client with the longest queue is closed."""
 MOST_SOCKETS = 1000
 MOST_SOCKETS_PER_CALLER = 250
 PAGES_IN_MEMORY = 64
-"""Pages of history that are being sent at a time; further clients wait for their turn."""
-_ENDS_A_DRAFT = frozenset({"turn.added", "node.completed", "node.failed", "node.cancelled"})
+"""History pages in memory at a time; further clients wait."""
+_ENDS_A_REPLY = frozenset({"turn.added", "node.completed", "node.failed", "node.cancelled"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
-    """A reply that is still being written."""
+class PartialReply:
+    """A reply that a model is still writing."""
 
     team_id: TeamId
     agent_id: AgentId
@@ -36,7 +37,7 @@ class Draft:
     lane: Lane
     text: str = ""
 
-    def about(self) -> dict[str, Any]:
+    def ids(self) -> dict[str, Any]:
         return {
             "team_id": self.team_id,
             "agent_id": self.agent_id,
@@ -47,8 +48,8 @@ class Draft:
 
 
 @dataclass(slots=True, eq=False)
-class Load:
-    """Bytes that wait for clients. An event that several wait for is in memory once."""
+class QueuedBytes:
+    """Bytes queued for all clients. An event in several queues is in memory once."""
 
     bytes: int = 0
 
@@ -65,20 +66,20 @@ class Load:
 
 
 @dataclass(slots=True, eq=False)
-class Watcher:
-    """One client: what it has not been sent yet, up to a limit."""
+class Subscriber:
+    """One client and its queue of unsent frames."""
 
     teams: set[TeamId] | None = field(default_factory=set[TeamId])
-    """The teams it watches; None: all of them."""
+    """The teams it subscribed to; None: all teams."""
     frames: deque[dict[str, Any]] = field(default_factory=deque[dict[str, Any]])
     size: int = 0
     is_lost: bool = False
-    """It fell so far behind that it has to come again."""
+    """Its queue overflowed: it has to connect again."""
     is_over: bool = False
-    """The server stops; nothing more will come."""
+    """The server is stopping: no further frames will come."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    load: Load = field(default_factory=Load)
-    """What waits for all clients; it is the hub's."""
+    queued: QueuedBytes = field(default_factory=QueuedBytes)
+    """Shared with the hub: what is queued for all clients."""
 
     def wants(self, team_id: TeamId) -> bool:
         return self.teams is None or team_id in self.teams
@@ -88,64 +89,64 @@ class Watcher:
             return
         last = self.frames[-1] if self.frames else {}
         if frame["op"] == last.get("op") == "delta" and frame["thread_id"] == last["thread_id"]:
-            last["text"] += frame["text"]  # words nobody has seen yet go in one frame
+            last["text"] += frame["text"]  # merge text that is still in the queue into one frame
             self.size += len(frame["text"])
-            self.load.bytes += len(frame["text"])
+            self.queued.bytes += len(frame["text"])
         else:
             self.frames.append(frame)
             self.size += _weight(frame)
-            self.load.add(frame)
+            self.queued.add(frame)
         if len(self.frames) > MOST_FRAMES or self.size > MOST_BYTES:
             self.lose()
         self.ready.set()
 
     def lose(self) -> None:
-        """Give it up; it comes again with the last number it got."""
+        """Drop the queue and close the client, which connects again with its last number."""
         self.is_lost = True
         self.clear()
         self.ready.set()
 
     def clear(self) -> None:
         while self.frames:
-            self.load.remove(self.frames.popleft())
+            self.queued.remove(self.frames.popleft())
         self.size = 0
 
     async def take(self) -> dict[str, Any] | None:
-        """The next frame; None when it has fallen behind, or there is no next one."""
+        """Wait for the next frame and return it; None if the client is lost or the server stops."""
         while not (self.frames or self.is_lost or self.is_over):
             self.ready.clear()
             await self.ready.wait()
         if self.is_lost or not self.frames:
             return None
         frame = self.frames.popleft()
-        self.load.remove(frame)
+        self.queued.remove(frame)
         self.size = 0 if not self.frames else self.size - _weight(frame)
         return frame
 
 
 def _weight(frame: dict[str, Any]) -> int:
-    """About how many bytes a frame takes."""
+    """Return about how many bytes a frame takes."""
     return 200 + len(frame.get("text", "")) + frame.get("weight", 0)
 
 
 class Hub:
-    """Everyone who watches this server."""
+    """All subscribed clients of this server."""
 
     def __init__(self) -> None:
-        self.watchers: set[Watcher] = set()
-        self.drafts: dict[ThreadId, Draft] = {}
+        self.subscribers: set[Subscriber] = set()
+        self.replies: dict[ThreadId, PartialReply] = {}
         self.lost = 0
-        """Watchers that were closed for falling behind, since the start."""
-        self.told = 0
+        """Clients that were closed because they were too slow, since the start."""
+        self.events_published = 0
         self.is_over = False
-        self.load = Load()
+        self.queued = QueuedBytes()
         self.callers: Counter[str] = Counter()
-        """Open WebSockets, by who opened them."""
+        """Open WebSockets by caller."""
         self.pages = asyncio.Semaphore(PAGES_IN_MEMORY)
-        """Held while a page of history is in memory."""
+        """Acquired while a page of history is in memory."""
 
     def enter(self, caller: str) -> bool:
-        """Whether there is a place for one more WebSocket of this caller; it is taken then."""
+        """Count one more WebSocket of this caller; return False if the limit is reached."""
         mine, all_ = self.callers[caller], self.callers.total()
         if mine >= MOST_SOCKETS_PER_CALLER or all_ >= MOST_SOCKETS:
             return False
@@ -157,81 +158,72 @@ class Hub:
         if not self.callers[caller]:
             del self.callers[caller]
 
-    def _relieve(self) -> None:
-        """Give up those who are furthest behind until what waits fits into memory."""
-        while self.load.bytes > MOST_BYTES_IN_ALL:
-            furthest = max(self.watchers, key=lambda watcher: watcher.size)
+    def _limit_memory(self) -> None:
+        """Close the clients with the longest queues until the limit of memory is met."""
+        while self.queued.bytes > MOST_BYTES_IN_ALL:
+            furthest = max(self.subscribers, key=lambda subscriber: subscriber.size)
             if not furthest.frames:
                 return
             furthest.lose()
 
-    def notice(self, aftermath: Aftermath) -> None:
-        """What a committed transaction brought about; for `store.subscribe`."""
+    def publish_commit(self, aftermath: Aftermath) -> None:
+        """Publish the events of a committed transaction; a listener for `store.subscribe`."""
         for event in aftermath.events:
             self.publish(event)
 
     def publish(self, event: Event) -> None:
-        if event.type in _ENDS_A_DRAFT:
+        if event.type in _ENDS_A_REPLY:
             node_id = event.data.get("node_id")
-            for thread_id in [t for t, d in self.drafts.items() if d.node_id == node_id]:
-                del self.drafts[thread_id]
+            for thread_id in [t for t, d in self.replies.items() if d.node_id == node_id]:
+                del self.replies[thread_id]
         weight = sum(len(said) for said in event.data.values() if isinstance(said, str))
-        frame = {"op": "event", "event": as_frame(event), "weight": weight}
-        for watcher in self.watchers:
-            if watcher.wants(event.team_id):
-                watcher.put(frame)
-        self.told += 1
-        self._relieve()
+        frame = {"op": "event", "event": event_json(event), "weight": weight}
+        for subscriber in self.subscribers:
+            if subscriber.wants(event.team_id):
+                subscriber.put(frame)
+        self.events_published += 1
+        self._limit_memory()
 
-    def said(self, draft: Draft, words: str) -> None:
-        """A few more words of a reply."""
-        known = self.drafts.setdefault(draft.thread_id, draft)
+    def publish_delta(self, reply: PartialReply, words: str) -> None:
+        """Publish the next characters of a reply."""
+        known = self.replies.setdefault(reply.thread_id, reply)
         offset = len(known.text)
         known.text += words
-        for watcher in self.watchers:
-            if watcher.wants(draft.team_id):
-                watcher.put({"op": "delta", **known.about(), "offset": offset, "text": words})
-        self._relieve()
+        for subscriber in self.subscribers:
+            if subscriber.wants(reply.team_id):
+                subscriber.put({"op": "delta", **known.ids(), "offset": offset, "text": words})
+        self._limit_memory()
 
-    def overheard(self, draft: Draft, words: str, offset: int) -> None:
-        """Words from another process. Where some before them were lost, the rest is not shown."""
+    def publish_remote_delta(self, reply: PartialReply, words: str, offset: int) -> None:
+        """Publish text from another process. After a gap the rest of the reply is dropped:
+        PostgreSQL notifications may be lost, and text with a hole would be wrong."""
         if offset == 0:
-            self.drafts.pop(draft.thread_id, None)
-        known = self.drafts.get(draft.thread_id)
+            self.replies.pop(reply.thread_id, None)
+        known = self.replies.get(reply.thread_id)
         if offset == (0 if known is None else len(known.text)):
-            self.said(draft, words)
+            self.publish_delta(reply, words)
 
-    def unfinished(self, teams: set[TeamId] | None) -> list[dict[str, Any]]:
-        """Replies under way, for whoever has just come."""
+    def partial_replies(self, teams: set[TeamId] | None) -> list[dict[str, Any]]:
+        """Return the unfinished replies as frames for a client that has just connected."""
         return [
-            {"op": "draft", **draft.about(), "text": draft.text}
-            for draft in self.drafts.values()
-            if teams is None or draft.team_id in teams
+            {"op": "draft", **reply.ids(), "text": reply.text}
+            for reply in self.replies.values()
+            if teams is None or reply.team_id in teams
         ]
 
-    def join(self, watcher: Watcher) -> None:
-        watcher.is_over = self.is_over
-        watcher.load = self.load
-        self.watchers.add(watcher)
+    def join(self, subscriber: Subscriber) -> None:
+        subscriber.is_over = self.is_over
+        subscriber.queued = self.queued
+        self.subscribers.add(subscriber)
 
     def close(self) -> None:
-        """Let everyone have what is there for them, and go."""
+        """Stop: each client gets its queued frames and is then closed."""
         self.is_over = True
-        for watcher in self.watchers:
-            watcher.is_over = True
-            watcher.ready.set()
+        for subscriber in self.subscribers:
+            subscriber.is_over = True
+            subscriber.ready.set()
 
-    def leave(self, watcher: Watcher) -> None:
-        self.watchers.discard(watcher)
-        watcher.clear()
-        self.lost += watcher.is_lost
-
-
-def as_frame(event: Event) -> dict[str, Any]:
-    return {
-        "team_id": event.team_id,
-        "seq": event.seq,
-        "type": event.type,
-        "at": event.at.isoformat(),
-        "data": event.data,
-    }
+    def leave(self, subscriber: Subscriber) -> None:
+        self.subscribers.discard(subscriber)
+        subscriber.clear()
+        self.lost += subscriber.is_lost

@@ -1,18 +1,18 @@
-"""Showing: rows as clients see them."""
+"""Presenters: convert rows to the views that clients get."""
 
 from typing import Any
 
 from agiraph.api.views import (
     AgentView,
     AttachmentView,
-    CallView,
-    Cost,
+    CostView,
     InboxItem,
     MessageView,
     NodeView,
     StageView,
     TeamView,
     ThreadView,
+    ToolCallView,
     TriggerView,
     TurnView,
 )
@@ -47,7 +47,7 @@ def team_view(tx: Tx, team: Team) -> TeamView:
         open_questions=len(messages.open_questions(tx, team.id)),
         unread=messages.unread_from(tx, team.id),
         usd=sum(row.usd for row in spend.of_team(tx, team.id)),
-        # With what is being changed just now, which is numbered when this commits.
+        # Includes the events of this transaction, which are numbered when it commits.
         head=events.head(tx, team.id) + tx.emitted(team.id),
     )
 
@@ -106,7 +106,7 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
         started_at=node.started_at,
         ended_at=node.ended_at,
         stalled_at=node.stalled_at,
-        cost=Cost(calls=used.calls, tokens=used.tokens, usd=used.usd),
+        cost=CostView(calls=used.calls, tokens=used.tokens, usd=used.usd),
     )
 
 
@@ -153,8 +153,8 @@ def message_view(tx: Tx, message: Message) -> MessageView:
     )
 
 
-def call_view(call: ToolCall) -> CallView:
-    return CallView(id=call.id, name=call.name, arguments=call.arguments)
+def call_view(call: ToolCall) -> ToolCallView:
+    return ToolCallView(id=call.id, name=call.name, arguments=call.arguments)
 
 
 def thread_view(thread: Thread) -> ThreadView:
@@ -186,7 +186,7 @@ def turn_view(turn: Turn) -> TurnView:
     )
 
 
-def item_view(tx: Tx, item: inbox.Item) -> InboxItem:
+def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
     return InboxItem(
         message=message_view(tx, item.message),
         state=item.state,
@@ -206,5 +206,5 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     return {
         **shown,
         "is_overdue": late and trigger.status == "active",
-        "cost": Cost(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
+        "cost": CostView(calls=cost.calls, tokens=cost.tokens, usd=cost.usd),
     }

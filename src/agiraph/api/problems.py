@@ -1,4 +1,4 @@
-"""Problems: every error as a document that says what went wrong and what to do (RFC 9457)."""
+"""Problems: error responses as problem documents (RFC 9457)."""
 
 import logging
 from collections.abc import Callable
@@ -30,12 +30,12 @@ log = logging.getLogger("agiraph.api")
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
     (NotFound, 404, "Not found"),
-    (OutOfScope, 403, "Out of bounds"),
+    (OutOfScope, 403, "Outside the scope"),
     (Conflict, 409, "Conflict"),
     (IllegalMove, 409, "Not possible now"),
     (Refused, 422, "Refused"),
-    (Misconfigured, 422, "Not set up for this"),
-    (StoreFull, 507, "No room left"),
+    (Misconfigured, 422, "Not configured"),
+    (StoreFull, 507, "Disk full"),
     (StoreGone, 503, "The database file is gone"),
     (StoreUnavailable, 503, "The database cannot be reached"),
     (StoreDamaged, 503, "The database is damaged"),
@@ -43,8 +43,8 @@ _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
 )
 
 
-class Fault(BaseModel):
-    """One thing wrong with a request."""
+class FieldError(BaseModel):
+    """One invalid field of a request."""
 
     where: str = Field(examples=["body.goal"])
     what: str = Field(examples=["Field required"])
@@ -68,7 +68,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str = ""
-    faults: list[Fault] = Field(default_factory=list[Fault])
+    faults: list[FieldError] = Field(default_factory=list[FieldError])
 
 
 def answer(
@@ -76,7 +76,7 @@ def answer(
     title: str,
     detail: str = "",
     *,
-    faults: list[Fault] | None = None,
+    faults: list[FieldError] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
     problem = Problem(title=title, status=status, detail=detail, faults=faults or [])
@@ -89,17 +89,17 @@ def answer(
 
 
 def of(error: AgiraphError) -> Response:
-    """The document for one of our own errors."""
+    """Return the problem document for an `AgiraphError`."""
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
             headers = {"Retry-After": "2"} if status == 503 else None
             return answer(status, title, str(error), headers=headers)
-    log.error("an error nobody foresaw: %r", error)
-    return answer(500, "Our mistake", "Something went wrong here; it is in the server's log.")
+    log.error("no HTTP status is defined for the error %r", error)
+    return answer(500, "Internal error", "The server failed; its log has the details.")
 
 
 def documented(*statuses: int, everywhere: bool = True) -> dict[int | str, dict[str, Any]]:
-    """How an operation may fail, for its description; with what may happen everywhere."""
+    """Return the OpenAPI responses for these error statuses and those of every operation."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": WORDS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -108,25 +108,25 @@ def documented(*statuses: int, everywhere: bool = True) -> dict[int | str, dict[
 
 
 WORDS = {
-    200: "What was asked for",
-    201: "It was made; this is it",
-    202: "It is stored, and will be acted on",
-    204: "It is done",
-    400: "The request cannot be read",
-    401: "No token, or a wrong one",
-    403: "The token does not reach this far, or the request comes from elsewhere",
-    404: "There is no such thing",
-    409: "It was decided before, or is not possible now",
+    200: "The requested data",
+    201: "Created",
+    202: "Stored; it is processed in the background",
+    204: "Done",
+    400: "The request is malformed",
+    401: "The token is missing or invalid",
+    403: "The token's scope is too small, or the request comes from another site",
+    404: "Not found",
+    409: "Already decided, or not possible in the current state",
     413: "Too large",
     415: "Not JSON",
-    422: "The request is understood and refused; the detail says what to do",
-    429: "Too many requests; wait as long as Retry-After says",
-    503: "The database cannot be reached for now",
+    422: "The request is invalid or refused; `detail` says what to do",
+    429: "Too many requests; wait for the time in Retry-After",
+    503: "The database cannot be reached now",
 }
 
 
 def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
-    """Let every error of this application become a problem document."""
+    """Convert every error of this application to a problem document."""
 
     def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, AgiraphError)
@@ -135,27 +135,27 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         faults = [
-            Fault(where=".".join(map(str, fault["loc"])), what=str(fault["msg"]))
+            FieldError(where=".".join(map(str, fault["loc"])), what=str(fault["msg"]))
             for fault in error.errors()
         ]
         said = "; ".join(f"{fault.where}: {fault.what}" for fault in faults)
-        return answer(422, "The request does not fit", said, faults=faults)
+        return answer(422, "Invalid request", said, faults=faults)
 
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         detail = ""
         if error.status_code == 405:
-            # Of several routes at one path, the framework names the methods of the first alone.
+            # With several routes at one path, Starlette names only the methods of the first.
             methods = ", ".join(allowed(request.url.path))
             headers["Allow"], detail = methods, f"This path takes {methods}."
         if error.status_code == 404:
-            detail = "There is nothing at this path; /api/openapi.json says what there is."
+            detail = "There is nothing at this path; /api/openapi.json lists all paths."
         return answer(error.status_code, str(error.detail), detail, headers=headers)
 
     def broken(request: Request, error: Exception) -> Response:
-        log.error("%s %s broke", request.method, request.url.path, exc_info=error)
-        return answer(500, "Our mistake", "Something went wrong here; it is in the server's log.")
+        log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return answer(500, "Internal error", "The server failed; its log has the details.")
 
     app.add_exception_handler(AgiraphError, ours)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -1,4 +1,4 @@
-"""Schema: everything the API can be asked and answers, as one OpenAPI document.
+"""Schema: the OpenAPI document of the API.
 
 `python -m agiraph.api.schema` prints it.
 """
@@ -11,46 +11,47 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from agiraph.api import frames
-from agiraph.api.gate import COOKIE, OPEN, SUBPROTOCOL, wanted_scope
+from agiraph.api.access_control import COOKIE, OPEN, SUBPROTOCOL, wanted_scope
 from agiraph.api.problems import MEDIA_TYPE, WORDS, Problem, documented
 
 _REFS = "#/components/schemas/{model}"
 _ABOUT = f"""\
 Teams of agents: give them goals, watch them, talk to them, stop them.
 
-**Who you are.** Send `Authorization: Bearer TOKEN`. A token has a scope, `read`, `talk`, `operate`
-or `admin`; each operation says under `x-scope` what it takes. A browser has the cookie `{COOKIE}`
-instead, which it gets for a sign-in link.
+**Authentication.** Send `Authorization: Bearer TOKEN`. A token has a scope: `read`, `talk`,
+`operate` or `admin`; `x-scope` of an operation names the scope it needs. A browser uses the
+cookie `{COOKIE}` instead, which it gets from a sign-in link.
 
 **Errors** are problem documents (RFC 9457) of the type `{MEDIA_TYPE}`; `detail` says what to do.
 
-**Creating** takes an `Idempotency-Key`: the same key with the same request gives the same answer
-and does nothing twice; with another request it is refused with 409.
+**Creating** accepts an `Idempotency-Key`: the same key with the same request returns the same
+response and does nothing twice; with another request it gets 409.
 
-**Lists** take `after`, the last id you have, and `limit`. What is read as JSON has an `ETag`.
+**Lists** accept `after`, the last id you have, and `limit`. JSON responses to GET have an `ETag`.
 
-**Live.** `WS /api/teams/{{team}}/events?after=SEQ` replays what came after that number, and goes
-on. `WS /api/events` does so for all teams: say a `Subscribe` first. The server says `Frame`s. A
-token may also be offered as the subprotocol `{SUBPROTOCOL}TOKEN`. Whoever falls behind is closed
-with 4008 and comes again with the last number it got; 4401: the token is no longer good.
+**Live events.** `WS /api/teams/{{team}}/events?after=SEQ` replays the events after that number and
+then sends new ones. `WS /api/events` does the same for all teams: send a `SubscribeFrame` first.
+The server sends `Frame`s. The token may also be sent as the subprotocol `{SUBPROTOCOL}TOKEN`. The
+server closes a slow client with 4008: connect again with the last number you got. 4401 means that
+the token is no longer valid.
 """
 _TAGS = {
-    "teams": "Founding, redirecting, pausing and stopping teams.",
-    "agents": "Who is on a team, and talking to them.",
-    "board": "The work: nodes and stages.",
-    "inbox": "What agents put before the person.",
-    "knowledge": "What agents know of the person and of their subject.",
-    "triggers": "Why agents wake by themselves.",
-    "costs": "What it has come to.",
-    "files": "What lies in a team's folder.",
-    "events": "What happened, numbered.",
-    "access": "Tokens, sign-in links, and the audit.",
-    "health": "Whether the server lives and works. Open to anybody who reaches it.",
+    "teams": "Create, redirect, pause and stop teams.",
+    "agents": "Members of a team, messages to them, their threads.",
+    "board": "Nodes and stages.",
+    "inbox": "Questions, approvals and reports for the person.",
+    "knowledge": "What agents know about the person and their subject.",
+    "triggers": "Schedules, events and webhooks that wake agents.",
+    "costs": "What the work has cost.",
+    "files": "The files in a team's folder.",
+    "events": "Numbered events of a team.",
+    "access": "Tokens, sign-in links and the audit log.",
+    "health": "Liveness and readiness. No token is needed.",
 }
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The document, with what holds for every operation written to each."""
+    """Return the document; add to each operation what applies to all of them."""
     made = get_openapi(
         title=app.title,
         version=app.version,

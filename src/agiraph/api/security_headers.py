@@ -1,15 +1,17 @@
-"""Strict: what a browser may do with an answer, said on every one: nothing, unless it says more.
+"""Security headers: every response forbids a browser everything that it does not allow itself.
 
-An answer of the API that is opened as a page, or found to be one by a browser that guesses, can
-load nothing, run nothing and be framed by nobody, whatever agents wrote into it.
+A response of the API that is opened as a page, or that a browser takes for one, can load nothing,
+run nothing and be framed by nobody, whatever agents wrote into it.
 """
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-EVERYWHERE = {
-    "Content-Security-Policy": NOTHING,
+CONTENT_POLICY = (
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+)
+DEFAULT_HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -17,8 +19,8 @@ EVERYWHERE = {
 }
 
 
-class Strict:
-    """Stands before everything, refusals of the gate included."""
+class SecurityHeadersMiddleware:
+    """Adds the headers to every response, including refusals, unless the response sets its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -27,12 +29,12 @@ class Strict:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
 
-        async def said(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=list(message.get("headers", ())))
-                for name, value in EVERYWHERE.items():
+                for name, value in DEFAULT_HEADERS.items():
                     headers.setdefault(name, value)
                 message = {**message, "headers": headers.raw}
             await send(message)
 
-        await self._app(scope, receive, said)
+        await self._app(scope, receive, send_with_headers)

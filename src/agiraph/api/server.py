@@ -1,4 +1,4 @@
-"""Server: the application on a socket, begun and ended with the rest of the process."""
+"""Server: runs the application on a socket with uvicorn."""
 
 import asyncio
 import contextlib
@@ -19,13 +19,13 @@ SEND_BUFFER_BYTES = 256 * 1024
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or `Misconfigured` with what to do instead."""
+    """Return a listening socket; raise `Misconfigured` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted sockets inherit it. Left alone the kernel keeps up to 4 MiB for each client that
-        # reads slowly, and work is done for one that reads nothing until that is full.
+        # Accepted sockets inherit the size. By default the kernel buffers up to 4 MiB for each slow
+        # client, and a client that reads nothing is noticed only when that is full.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         sock.bind((host, port))
         sock.listen(1024)
@@ -41,7 +41,7 @@ class _Server(uvicorn.Server):
     connections: Connections
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
-        """Accept connections by a listener of our own, where uvicorn would by the event loop's."""
+        """Accept connections with our `Listener` instead of the event loop's server."""
         await self.lifespan.startup()
         listeners = [
             Listener(sock, self.connections, self._protocol, self.config.ssl)
@@ -61,7 +61,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield  # signals are the whole process's business, not the server's
+        yield  # the process handles signals, not the server
 
 
 class Server:
@@ -96,7 +96,7 @@ class Server:
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="server")
 
     async def stop(self) -> None:
-        """Answer what was begun, then close every line."""
+        """Finish the open requests, then close every connection."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task

@@ -1,4 +1,4 @@
-"""Tracing: a request and everything written about it carry one id, which the client may choose."""
+"""Tracing: gives each request an id, which its response and its log lines carry."""
 
 import logging
 import re
@@ -12,11 +12,14 @@ from agiraph.domain.ids import new_id
 log = logging.getLogger("agiraph.api")
 
 HEADER = b"x-request-id"
-_GOOD = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+_VALID_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 
-class Traced:
-    """Stands behind the gate: strangers neither choose ids nor fill the log."""
+class TracingMiddleware:
+    """Takes the id from `X-Request-Id` or creates one; logs each request.
+
+    Runs behind access control: strangers neither choose ids nor fill the log.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -25,10 +28,10 @@ class Traced:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         given = dict(scope["headers"]).get(HEADER, b"")
-        request_id = given.decode() if _GOOD.fullmatch(given) else new_id("request")
+        request_id = given.decode() if _VALID_ID.fullmatch(given) else new_id("request")
         begun, status = time.monotonic(), 0
 
-        async def marked(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] in ("http.response.start", "websocket.accept"):
                 status = message.get("status", 101)
@@ -38,17 +41,17 @@ class Traced:
 
         with logs.traced(request=request_id):
             try:
-                await self._app(scope, receive, marked)
+                await self._app(scope, receive, send_with_id)
             finally:
-                self._note(scope, status, time.monotonic() - begun)
+                self._log(scope, status, time.monotonic() - begun)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _log(self, scope: Scope, status: int, seconds: float) -> None:
         if not log.isEnabledFor(logging.INFO):
             return
         caller = scope.get("state", {}).get("caller")
         facts = {
             "method": scope.get("method", "WS"),
-            # Without what follows the question mark: a sign-in code stands there.
+            # Without the query string, which may contain a sign-in code.
             "path": scope["path"],
             "status": status,
             "ms": round(seconds * 1000, 1),

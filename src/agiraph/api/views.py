@@ -1,4 +1,4 @@
-"""Views: what clients see. They know nothing of how it is kept, so that clients load little."""
+"""Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
 from typing import Any
@@ -14,22 +14,20 @@ from agiraph.domain.stages import StageContract, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
 
-NOUNS = ConfigDict(use_attribute_docstrings=True)
-"""Of views that hold nouns of the domain, whose own words describe their fields."""
+DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
+"""For views that contain domain classes: the docstrings of those classes describe their fields."""
 
 
 class View(BaseModel):
-    # Built when it is first used: a command uses one or two of them. Nor are fields described by
-    # docstrings, for which this file would be read again for every class.
+    # Deferred: a command uses one or two of the views, and building all of them would slow its
+    # start. Fields have no docstrings either: pydantic would parse this file once per class.
     model_config = ConfigDict(defer_build=True)
 
 
-class Cost(View):
+class CostView(View):
     calls: int
     tokens: int
-    usd: float = Field(
-        description="What is known of it; calls whose price nobody knows count no money."
-    )
+    usd: float = Field(description="The known part; calls without a known price count as zero.")
 
 
 class TeamView(View):
@@ -42,11 +40,11 @@ class TeamView(View):
     created_at: datetime
     learns: bool
     members: int
-    working: int = Field(description="Members that are at work now.")
+    working: int = Field(description="Members that are working now.")
     open_questions: int
     unread: int
     usd: float
-    head: int = Field(description="The number of its newest event.")
+    head: int = Field(description="The number of the team's newest event.")
 
 
 class AgentView(View):
@@ -57,8 +55,8 @@ class AgentView(View):
     kind: AgentKind
     model: str
     command: str | None
-    status: Doing = Field(description="What it is doing: a query, never stored.")
-    node_id: str | None = Field(description="What it works on, or did last.")
+    status: Doing = Field(description="Derived from its nodes, never stored.")
+    node_id: str | None = Field(description="The node it works on, or worked on last.")
     node_title: str
     thread_id: str | None
     waiting_reason: str | None
@@ -67,7 +65,7 @@ class AgentView(View):
     parent_thread_id: str | None
     created_at: datetime
     retired_at: datetime | None
-    unread: int = Field(description="Messages of its to the person that they have not read.")
+    unread: int = Field(description="Messages from this agent that the person has not read.")
 
 
 class NodeView(View):
@@ -98,31 +96,31 @@ class NodeView(View):
     started_at: datetime | None
     ended_at: datetime | None
     stalled_at: datetime | None
-    cost: Cost = Field(description="Of this node and everything below it.")
+    cost: CostView = Field(description="The cost of this node and all nodes below it.")
 
 
 class FileView(View):
-    path: str = Field(description="From the team's folder on.")
+    path: str = Field(description="Relative to the team's folder.")
     kind: str
     size: int
     modified: datetime
 
 
 class NodeDetail(NodeView):
-    model_config = NOUNS
+    model_config = DOMAIN_FIELDS
 
     refs: dict[str, str]
     acceptance: list[str]
     if_unmet: IfUnmet
     budget: Budget
-    manifest: dict[str, str] = Field(description="What it published, with the hash of each file.")
+    manifest: dict[str, str] = Field(description="The published files, each with its hash.")
     files: list[FileView]
     children: list[str]
-    started: int = Field(description="How often somebody sat down to it.")
+    started: int = Field(description="How many times work on it was started.")
 
 
 class StageView(View):
-    model_config = NOUNS
+    model_config = DOMAIN_FIELDS
 
     id: str
     team_id: str
@@ -142,7 +140,7 @@ class AttachmentView(View):
     data: str = Field(description="Base64.")
 
 
-class CallView(View):
+class ToolCallView(View):
     id: str
     name: str
     arguments: dict[str, Any]
@@ -151,7 +149,7 @@ class CallView(View):
 class MessageView(View):
     id: str
     team_id: str
-    seq: int = Field(description="Its place in the recipient's mailbox.")
+    seq: int = Field(description="The message's position in the recipient's mailbox.")
     sender: str
     sender_name: str
     recipient: str
@@ -165,13 +163,13 @@ class MessageView(View):
     attachments: list[AttachmentView]
     created_at: datetime
     seen_at: datetime | None = Field(
-        description="When its recipient heard it: an agent at a step of its work, the person by "
-        "reading."
+        description="When the recipient received it: an agent at a step of its work, the person "
+        "by reading it."
     )
     answered_at: datetime | None
     decision: Decision | None
-    rating: Rating | None = Field(description="What the person thought of a briefing.")
-    call: CallView | None = Field(
+    rating: Rating | None = Field(description="The person's rating of a briefing.")
+    call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
 
@@ -193,7 +191,7 @@ class TurnView(View):
     text: str
     at: datetime
     ref: str | None
-    calls: list[CallView]
+    calls: list[ToolCallView]
     failed: bool
     model: str | None
     input_tokens: int
@@ -202,20 +200,18 @@ class TurnView(View):
 
 
 class InboxItem(View):
-    model_config = NOUNS
+    model_config = DOMAIN_FIELDS
 
     message: MessageView
     state: State
-    needs_answer: bool = Field(description="Whether somebody waits for the person's word.")
-    deliveries: list[Delivery] = Field(
-        description="How it fared on its way to the person's channels."
-    )
+    needs_answer: bool = Field(description="Whether a node waits for the person's answer.")
+    deliveries: list[Delivery] = Field(description="The deliveries to the person's channels.")
 
 
 class InboxPage(View):
     items: list[InboxItem]
     cursor: str | None = Field(
-        description="For `after`, to get the next page; null if this was the last."
+        description="The value of `after` for the next page; null on the last page."
     )
     unread: int
 
@@ -233,27 +229,28 @@ class TriggerView(View):
     overlap: Overlap
     status: TriggerStatus
     due_at: datetime | None = Field(
-        description="When it fires next; null while its agent works, or if it is not time that "
-        "sets it off."
+        description="When it fires next; null while its agent works, or if it does not fire by "
+        "time."
     )
     is_overdue: bool
     fired_at: datetime | None
     fired: int
     skipped: int
     gated: int = Field(
-        description="How often there was nothing to wake anybody for; that cost nothing."
+        description="How many times its condition was not met, so that no agent was woken. "
+        "These cost nothing."
     )
     made_by: str
     promised_to: str | None
     created_at: datetime
     ended_at: datetime | None
     ended: str | None
-    cost: Cost
+    cost: CostView
 
 
-class MadeTrigger(TriggerView):
+class CreatedTriggerView(TriggerView):
     secret: str | None = Field(
-        default=None, description="What a webhook's caller must send; shown this once."
+        default=None, description="The secret that a webhook's caller sends; shown only once."
     )
 
 
@@ -262,23 +259,21 @@ class HeldView(View):
     agent_id: str
     kind: str
     text: str
-    source: str = Field(description="Where its words come from, as far as that is known.")
+    source: str = Field(description="Where the content comes from, if known.")
     created_at: datetime
 
 
-class HitView(View):
+class SearchHitView(View):
     kind: PassageKind
-    ref: str = Field(
-        description="Where it is from: a path, an address, the id of an insight or a node."
-    )
+    ref: str = Field(description="The source: a path, a URL, or the id of an insight or node.")
     title: str
     text: str
     tainted: bool = Field(description="Nobody on the team vouches for these words.")
     created_at: datetime
 
 
-class Listing(View):
-    """What is in a folder."""
+class FolderView(View):
+    """The entries of a folder."""
 
     path: str
     entries: list[FileView]
@@ -294,20 +289,22 @@ class TokenView(View):
 
 
 class IssuedToken(TokenView):
-    secret: str = Field(description="Shown this once and kept nowhere.")
+    secret: str = Field(description="Shown only once; the server stores a hash.")
 
 
 class LinkView(View):
-    path: str = Field(description="To be opened in a browser on this server; good once.")
+    path: str = Field(description="The path to open in a browser on this server; valid once.")
     expires_at: datetime | None
 
 
-class Health(View):
+class HealthView(View):
     status: str
 
 
-class Stopped(View):
-    """How much an emergency stop ended."""
+class EmergencyStopView(View):
+    """What an emergency stop ended."""
 
     teams: int
-    nodes: int  # pieces of work that were open and are cancelled; what runs ends within seconds
+    nodes: int = Field(
+        description="Open nodes that were cancelled; running ones end within seconds."
+    )

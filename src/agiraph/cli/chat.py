@@ -18,7 +18,7 @@ from agiraph.cli.prompt import Prompt
 from agiraph.cli.questions import asked, decide
 from agiraph.cli.session import clean, command, connected, shown
 from agiraph.cli.talk import find_agent, find_reply
-from agiraph.client import Client, Lost, Resync, Words
+from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
@@ -232,23 +232,23 @@ class Chat:
         async with contextlib.aclosing(self._client.watch(self._team, self._heard)) as frames:
             async for frame in frames:
                 match frame:
-                    case Words() if frame.lane == "reply" and frame.agent_id == self._agent.id:
+                    case ReplyDelta() if frame.lane == "reply" and frame.agent_id == self._agent.id:
                         self._stream(frame)
                     case Event():
                         await self._happened(frame)
                         self._shown_up_to(frame.seq)
-                    case Lost():
+                    case ConnectionLost():
                         self._prompt.print("[yellow]…[/] the line broke; waiting for the server")
                     case Resync():
                         self._shown_up_to(frame.head)
-                    case Words():
+                    case ReplyDelta():
                         pass
 
     def _shown_up_to(self, seq: int) -> None:
         self._heard = seq
         self._changed.set()
 
-    def _stream(self, words: Words) -> None:
+    def _stream(self, words: ReplyDelta) -> None:
         if self._prompt.is_typing:
             return  # it is shown whole when it is done
         if words.offset == 0 and not words.is_draft:

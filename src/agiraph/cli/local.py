@@ -2,7 +2,7 @@
 
 from agiraph.api.presenters import (
     agent_view,
-    item_view,
+    inbox_item_view,
     node_view,
     team_view,
     trigger_fields,
@@ -17,7 +17,7 @@ from agiraph.api.views import (
     TriggerView,
     TurnView,
 )
-from agiraph.domain.costs import Costs
+from agiraph.domain.costs import TeamCosts
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.services.board import costs
@@ -76,20 +76,22 @@ class Local:
     async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
         def look(tx: Tx) -> InboxPage:
             page = inbox.items(tx, after=after, limit=limit)
-            shown = [item_view(tx, item) for item in page.items]
+            shown = [inbox_item_view(tx, item) for item in page.items]
             return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
 
         return await self._store.read(look)
 
     async def item(self, item: str) -> InboxItem:
-        return await self._store.read(lambda tx: item_view(tx, inbox.item(tx, MessageId(item))))
+        return await self._store.read(
+            lambda tx: inbox_item_view(tx, inbox.item(tx, MessageId(item)))
+        )
 
     async def answer(
         self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
     ) -> InboxItem:
         def write(tx: Tx) -> InboxItem:
             answers.answer_question(tx, MessageId(item), text or note, decision=decision)
-            return item_view(tx, inbox.item(tx, MessageId(item)))
+            return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
 
         return await self._store.write(write)
 
@@ -100,5 +102,5 @@ class Local:
 
         return await self._store.read(look)
 
-    async def cost(self, team: str) -> Costs:
+    async def cost(self, team: str) -> TeamCosts:
         return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))

@@ -10,7 +10,7 @@ from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, Team
 from agiraph.cli import terminal
 from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
-from agiraph.client import Client, Lost, Words
+from agiraph.client import Client, ConnectionLost, ReplyDelta
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
@@ -67,9 +67,9 @@ class Remote:
                         self._progress.show(frame)
                         if frame.type in _TELLING and await self._is_over(team):
                             return
-                    case Words():
+                    case ReplyDelta():
                         self._progress.said(frame.text)
-                    case Lost():
+                    case ConnectionLost():
                         self._console.print("[yellow]…[/] the line broke; waiting for the server")
                     case _:
                         pass

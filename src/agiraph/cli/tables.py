@@ -6,7 +6,7 @@ from rich.tree import Tree
 
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
-from agiraph.domain.costs import Bill, Costs, Sum
+from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
 
@@ -108,14 +108,14 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
     return table
 
 
-def of_cost(name: str, costs: Costs) -> Tree:
+def of_cost(name: str, costs: TeamCosts) -> Tree:
     tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {said(costs.total)}")
     for bill in costs.runs:
         _branch(tree, bill)
     return tree
 
 
-def _branch(tree: Tree, bill: Bill) -> None:
+def _branch(tree: Tree, bill: NodeCosts) -> None:
     branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {said(bill.total)}")
     if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
         for line in bill.lines:
@@ -124,7 +124,7 @@ def _branch(tree: Tree, bill: Bill) -> None:
         _branch(branch, below)
 
 
-def said(total: Sum) -> str:
+def said(total: CostSum) -> str:
     """A sum in words; a price nobody knows is named, not guessed."""
     tokens = total.input_tokens + total.output_tokens
     words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls} calls"

@@ -11,7 +11,7 @@ from rich.markup import escape
 from agiraph.api.views import TeamView
 from agiraph.cli.progress import Progress
 from agiraph.cli.session import command, connected, shown
-from agiraph.client import Client, Frame, Lost, Resync, Words
+from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.visible import visible
@@ -58,7 +58,7 @@ async def _print_lines(frames: AsyncGenerator[Frame]) -> None:
                 click.echo(orjson.dumps(frame).decode())
             case Resync():
                 click.echo(f"agiraph: the events begin anew at {frame.head}", err=True)
-            case Words() | Lost():
+            case ReplyDelta() | ConnectionLost():
                 pass
 
 
@@ -72,9 +72,9 @@ async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -
                 case Event():
                     _tell(console, frame)
                     progress.show(frame)
-                case Words():
+                case ReplyDelta():
                     progress.said(frame.text)
-                case Lost():
+                case ConnectionLost():
                     console.print("[yellow]…[/] the line broke; waiting for the server")
                 case Resync():
                     console.print(f"[yellow]![/] the events begin anew at {frame.head}")

@@ -1,19 +1,19 @@
-"""Access: tokens, sign-in links, the audit; whether the server is well, and stopping it all."""
+"""Access: tokens, sign-in links, audit log, health checks and the emergency stop."""
 
-from agiraph.api.views import Health, IssuedToken, LinkView, Stopped, TokenView
+from agiraph.api.views import EmergencyStopView, HealthView, IssuedToken, LinkView, TokenView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.access import AuditEntry, Scope
 
 
 class AccessCalls(Connection):
     async def tokens(self) -> list[TokenView]:
-        """Every token and session that opens something now."""
+        """List the tokens and sessions that are valid now."""
         return await self.get(list[TokenView], "/tokens")
 
     async def create_token(
         self, name: str, *, scope: Scope = "read", days: int | None = None
     ) -> IssuedToken:
-        """A token for a program; its secret is shown this once."""
+        """Create a token for a program. Only this response contains its secret."""
         body = {"name": name, "scope": scope, "days": days}
         return await self.post(IssuedToken, "/tokens", body)
 
@@ -21,27 +21,27 @@ class AccessCalls(Connection):
         await self.ask("DELETE", path_of("tokens", token))
 
     async def create_link(self) -> LinkView:
-        """A link that signs a browser in, once."""
+        """Create a link that signs a browser in, once."""
         return await self.post(LinkView, "/tokens/link")
 
     async def audit(self, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
-        """Who changed what, oldest first."""
+        """List who changed what, oldest first."""
         return await self.get(list[AuditEntry], "/audit", after=after, limit=limit)
 
-    async def stop_everything(self) -> Stopped:
-        """Cancel everything of all teams at once, and end every process they started."""
-        return await self.post(Stopped, "/stop")
+    async def stop_everything(self) -> EmergencyStopView:
+        """Cancel the open work of all teams and end every process they started."""
+        return await self.post(EmergencyStopView, "/stop")
 
-    async def alive(self) -> Health:
-        return await self.get(Health, "/healthz")
+    async def alive(self) -> HealthView:
+        return await self.get(HealthView, "/healthz")
 
-    async def ready(self) -> Health:
-        return await self.get(Health, "/readyz")
+    async def ready(self) -> HealthView:
+        return await self.get(HealthView, "/readyz")
 
     async def metrics(self) -> str:
-        """What Prometheus reads."""
+        """Return the metrics in the Prometheus text format."""
         return (await self.ask("GET", "/metrics")).decode()
 
     async def openapi(self) -> bytes:
-        """The description of everything the server offers."""
+        """Return the OpenAPI document."""
         return await self.ask("GET", "/openapi.json")

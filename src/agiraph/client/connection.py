@@ -1,7 +1,7 @@
-"""Connection: requests to one server, made again where that is safe.
+"""Connection: requests to one server, retried where that is safe.
 
-What can be asked twice without harm is asked again when the line drops: what only looks, and what
-carries an Idempotency-Key. The rest is asked again only if it surely was not carried out.
+When the connection breaks, requests that only read and requests with an Idempotency-Key are
+retried. Others are retried only if the server certainly did not execute them.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from agiraph.location import Place
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 15.0
-"""How long a server that was there before may be gone, as when it is started anew."""
+"""How long to retry when a server that has answered before is gone, as during a restart."""
 ANSWER_SECONDS = 60.0
 PAGE = 500
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
-_LATER = frozenset({429, 503})
-"""Refused before anything was done: to be asked again when the server says."""
+_RETRY_LATER = frozenset({429, 503})
+"""Refused before anything was executed: retried after the time in Retry-After."""
 
 
 @cache
@@ -38,7 +38,7 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 
 
 def path_of(*parts: str) -> str:
-    """A path whose parts may hold anything a person can call a team."""
+    """Return a path of quoted parts; a team's name may contain any character."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
@@ -58,12 +58,12 @@ class Connection:
         self._trust = trust
         self._session = session
         self._owns_session = session is None
-        self._has_met = False
-        """Whether this server has answered before."""
+        self._has_answered = False
+        """Whether this server has answered before: then it is worth retrying."""
 
     @classmethod
     def of(cls, place: Place, **more: Any) -> Self:
-        """To the server of this home, whether it runs or not."""
+        """Return a client for the server of this home, whether it runs or not."""
         certificate = place.address.certificate
         if certificate is not None:
             more["trust"] = ssl.create_default_context(cafile=certificate)
@@ -100,7 +100,7 @@ class Connection:
         return self.read(kind, await self.ask("GET", path, query=query))
 
     async def pages(self, kind: type[T], path: str, **query: Any) -> list[T]:
-        """All there is behind a list whose pages go on after an id."""
+        """Return all entries of a list that is paged by id."""
         found: list[T] = []
         after = ""
         while True:
@@ -111,7 +111,7 @@ class Connection:
             after = getattr(page[-1], "id")  # noqa: B009 - T is any view that has one
 
     async def make(self, kind: type[T] | Any, path: str, body: Any = None) -> T:
-        """A POST that makes something, and makes it once however often it has to be sent."""
+        """Send a POST with an Idempotency-Key: it takes effect once, even if it is retried."""
         key = secrets.token_urlsafe(18)
         return self.read(kind, await self.ask("POST", path, body=body, key=key))
 
@@ -131,7 +131,7 @@ class Connection:
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The answer's body, or `Declined`, or `Unreachable`."""
+        """Send a request and return the body of the response; raise `Declined` or `Unreachable`."""
         sent = {**self.headers, **(headers or {})}
         if body is not None:
             sent["Content-Type"] = "application/json"
@@ -139,23 +139,23 @@ class Connection:
             sent["Idempotency-Key"] = key
         data = None if body is None else orjson.dumps(body)
         is_safe = method in ("GET", "PUT") or key is not None
-        url = URL(f"{self.url}/api{path}", encoded=True).update_query(_plain(query or {}))
+        url = URL(f"{self.url}/api{path}", encoded=True).update_query(_query_text(query or {}))
         for wait in _waits(self._patience):
             try:
                 async with self._opened(method, url, sent, data) as response:
                     answer = await response.read()
             except aiohttp.ClientConnectorError as error:
-                if not self._has_met:
+                if not self._has_answered:
                     raise self.unreachable() from error
             except (aiohttp.ClientError, OSError) as error:
                 if not is_safe:
                     raise Unreachable(
-                        f"The line to {self.url} broke before it answered; what you asked for may "
-                        "or may not have been done. Look before you ask again."
+                        f"The connection to {self.url} broke before the response; the request "
+                        "may or may not have been executed. Check before you repeat it."
                     ) from error
             else:
-                self._has_met = True
-                if response.status not in _LATER:
+                self._has_answered = True
+                if response.status not in _RETRY_LATER:
                     return _checked(response, answer)
                 wait = max(wait, _retry_after(response))
                 if wait > self._patience:
@@ -179,12 +179,12 @@ class Connection:
             yield response
 
     async def check(self) -> None:
-        """See that the server is there and takes the token."""
+        """Check that the server responds and accepts the token."""
         await self.ask("GET", "/teams", query={"limit": 1})
 
 
 def _waits(patience: float) -> Generator[float]:
-    """How long to wait before each further try, as long as there is patience for one."""
+    """Yield the pause before each retry, doubling, until `patience` seconds have passed."""
     clock = asyncio.get_running_loop().time
     end, wait = clock() + patience, _FIRST_WAIT
     yield wait
@@ -193,8 +193,8 @@ def _waits(patience: float) -> Generator[float]:
         yield wait
 
 
-def _plain(query: Mapping[str, Any]) -> dict[str, str]:
-    """A query as text; what was not said is left out."""
+def _query_text(query: Mapping[str, Any]) -> dict[str, str]:
+    """Return query values as text, without None and empty values."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in query.items()
@@ -216,5 +216,5 @@ def _checked(response: aiohttp.ClientResponse, answer: bytes) -> bytes:
         problem: dict[str, Any] = orjson.loads(answer)
         said = str(problem.get("detail") or problem["title"])
     except (orjson.JSONDecodeError, KeyError, AttributeError):
-        said = f"The server answered {response.status} {response.reason}; is it an agiraph?"
+        said = f"The server answered {response.status} {response.reason}; is it an agiraph server?"
     raise Declined(response.status, said)

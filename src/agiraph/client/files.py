@@ -1,22 +1,22 @@
-"""Files: what a team has in its folder and its notes."""
+"""Files: a team's folder and notes."""
 
-from agiraph.api.views import FileView, Listing
+from agiraph.api.views import FileView, FolderView
 from agiraph.client.connection import Connection, path_of
 
 
 class FileCalls(Connection):
     async def list_files(self, team: str, path: str = "") -> list[FileView]:
-        """What is in a folder of the team's."""
-        listing: Listing = await self.get(Listing, _below(team, "files", path))
+        """List a folder of the team."""
+        listing: FolderView = await self.get(FolderView, _below(team, "files", path))
         return listing.entries
 
     async def read_file(self, team: str, path: str, *, offset: int = 0) -> bytes:
-        """A file of the team's, or its first eight MiB from the offset on."""
+        """Return a file of the team: at most eight MiB from the offset on."""
         return await self.ask("GET", _below(team, "files", path), query={"offset": offset})
 
     async def list_memory(self, team: str, path: str = "") -> list[FileView]:
-        """What is in a folder of the team's notes."""
-        listing: Listing = await self.get(Listing, _below(team, "memory", path))
+        """List a folder of the team's notes."""
+        listing: FolderView = await self.get(FolderView, _below(team, "memory", path))
         return listing.entries
 
     async def read_memory(self, team: str, path: str) -> bytes:

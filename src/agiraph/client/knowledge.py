@@ -1,15 +1,15 @@
-"""Knowledge: what agents know, teaching them, and undoing what they learned."""
+"""Knowledge: agents' memories and insights, their changes, research and search."""
 
 from datetime import datetime
 
-from agiraph.api.views import HeldView, HitView, NodeView
+from agiraph.api.views import HeldView, NodeView, SearchHitView
 from agiraph.client.connection import Connection, path_of
-from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
+from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
 
 
 class KnowledgeCalls(Connection):
     async def memories(self, agent: str, *, limit: int = 100) -> list[Memory]:
-        """What an agent knows of the person it talks to."""
+        """List what an agent remembers about the person."""
         return await self.get(list[Memory], path_of("agents", agent, "memories"), limit=limit)
 
     async def add_memory(
@@ -24,7 +24,7 @@ class KnowledgeCalls(Connection):
     async def insights(
         self, agent: str, *, query: str = "", type: InsightType | None = None, limit: int = 100
     ) -> list[Insight]:
-        """What an agent has learned for its work."""
+        """List what an agent has learned for its work."""
         path = path_of("agents", agent, "insights")
         return await self.get(list[Insight], path, query=query, type=type, limit=limit)
 
@@ -51,8 +51,8 @@ class KnowledgeCalls(Connection):
     async def changes(
         self, agent: str, *, after: str = "", before: str = "", limit: int = 100
     ) -> list[Change]:
-        """How what an agent knows came about, oldest first: the newest page, or one next to an
-        id."""
+        """List the changes to an agent's knowledge, oldest first: the newest page, or the page
+        before or after an id."""
         path = path_of("agents", agent, "changes")
         return await self.get(list[Change], path, after=after, before=before, limit=limit)
 
@@ -67,22 +67,24 @@ class KnowledgeCalls(Connection):
         max_searches: int | None = None,
         max_pages: int | None = None,
     ) -> NodeView:
-        """Have a question looked into; the report comes to the inbox."""
+        """Start research on a question; the report arrives in the inbox."""
         limits = {"max_searches": max_searches, "max_pages": max_pages}
         body = {"goal": goal, **{k: v for k, v in limits.items() if v is not None}}
         return await self.make(NodeView, path_of("agents", agent, "research"), body)
 
-    async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[HitView]:
-        """What a team has noted, learned, read and reported about this."""
+    async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[SearchHitView]:
+        """Search a team's notes, insights, web pages and reports."""
         body = {"query": query, "limit": limit}
-        return await self.post(list[HitView], path_of("teams", team, "memory", "search"), body)
+        return await self.post(
+            list[SearchHitView], path_of("teams", team, "memory", "search"), body
+        )
 
     async def held(self, team: str) -> list[HeldView]:
         """What counts only once a person has confirmed it."""
         return await self.get(list[HeldView], path_of("teams", team, "held"))
 
-    async def confirm_held(self, item: str) -> Insight | Memory | Draft:
-        return await self.post(Insight | Memory | Draft, path_of("held", item, "confirm"))
+    async def confirm_held(self, item: str) -> Insight | Memory | NoteDraft:
+        return await self.post(Insight | Memory | NoteDraft, path_of("held", item, "confirm"))
 
-    async def reject_held(self, item: str) -> Insight | Memory | Draft:
-        return await self.post(Insight | Memory | Draft, path_of("held", item, "reject"))
+    async def reject_held(self, item: str) -> Insight | Memory | NoteDraft:
+        return await self.post(Insight | Memory | NoteDraft, path_of("held", item, "reject"))

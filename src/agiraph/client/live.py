@@ -1,4 +1,4 @@
-"""Live: what happens in teams, as it happens; a line that breaks is taken up where it was."""
+"""Live: events of teams over a WebSocket, which is reconnected where it broke."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -16,15 +16,15 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.work import Lane
 
 QUIET_SECONDS = 45.0
-"""A server shows every 15 seconds that it lives; after three times that, it does not."""
+"""The server pings every 15 s; after three missed pings the connection counts as broken."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 3.0
 _UNAUTHORIZED = 4401
-"""How a server closes a line whose token was taken back."""
+"""The close code for a revoked token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """Some words of a turn that is being written. Live only: nobody is sent them again."""
+class ReplyDelta:
+    """Text of a turn that a model is writing. Sent live only: it is never sent again."""
 
     team_id: str
     agent_id: str
@@ -33,117 +33,119 @@ class Words:
     lane: Lane
     text: str
     offset: int = 0
-    """How many characters of the turn came before these."""
+    """How many characters of the turn precede these."""
     is_draft: bool = False
-    """All there is of it so far, as it is sent to somebody who has just come."""
+    """Whether this is the whole text so far, as a client gets it after connecting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resync:
-    """The numbers of a team no longer mean what they did: load anew what you show of it."""
+    """The event numbers of a team have become invalid: reload the data you show of it."""
 
     team_id: str
     head: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """The line broke; it is being taken up again. Nothing is missed meanwhile."""
+class ConnectionLost:
+    """The connection broke and is being reconnected. No event is missed."""
 
     why: str
 
 
-Frame = Event | Words | Resync | Lost
+Frame = Event | ReplyDelta | Resync | ConnectionLost
 
 
 @dataclass(slots=True, kw_only=True)
-class _Place:
-    """How far a follower has got, from one line to the next."""
+class _Position:
+    """The last event numbers of a follower, kept across connections."""
 
     cursors: dict[str, int]
     team: str | None
-    """The one team it follows; None: all of them."""
+    """The team it follows; None: all teams."""
     epoch: str = ""
-    """Which database the numbers are of."""
+    """The id of the database that the numbers belong to."""
 
 
 class Live(Connection):
     async def events(self, team: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
-        """A page of what happened in a team after that number."""
+        """Return a page of a team's events after a number."""
         path = path_of("teams", team, "events")
         return await self.get(list[Event], path, after=after, limit=limit)
 
     async def follow(self, team: str, after: int = 0) -> AsyncGenerator[Event]:
-        """What happened in a team after that number and whatever happens, each once, in order."""
+        """Yield a team's events after a number, then new ones; each once and in order."""
         async for frame in self.watch(team, after):
             if isinstance(frame, Event):
                 yield frame
 
     async def watch(self, team: str, after: int = 0) -> AsyncGenerator[Frame]:
-        """The same with words as they come, and what becomes of the line."""
-        found = await self.get(_Named, path_of("teams", team))
-        place = _Place(cursors={found["id"]: after}, team=found["id"])
-        async for frame in self._lines(place):
+        """Yield what `follow` yields, plus text of unfinished replies and lost connections."""
+        found = await self.get(_Json, path_of("teams", team))
+        position = _Position(cursors={found["id"]: after}, team=found["id"])
+        async for frame in self._reconnecting(position):
             yield frame
 
     async def follow_all(
         self, cursors: Mapping[str, int] | None = None
     ) -> AsyncGenerator[Event | Resync]:
-        """The events of all teams: of those named after these numbers, of others from now on."""
+        """Yield the events of all teams: after the given number, or from now on for other teams."""
         await self.check()
-        async for frame in self._lines(_Place(cursors=dict(cursors or {}), team=None)):
+        async for frame in self._reconnecting(_Position(cursors=dict(cursors or {}), team=None)):
             if isinstance(frame, Event | Resync):
                 yield frame
 
-    async def _lines(self, place: _Place) -> AsyncGenerator[Frame]:
-        """One line after another, each begun where the last one ended."""
+    async def _reconnecting(self, position: _Position) -> AsyncGenerator[Frame]:
+        """Connect again and again, each time from the last event number."""
         wait = _FIRST_WAIT
         while True:
-            why = "The server closed the line."
+            why = "The server closed the connection."
             try:
-                async for frame in self._line(place):
+                async for frame in self._connected(position):
                     wait = _FIRST_WAIT
                     if frame is not None:
                         yield frame
             except aiohttp.WSServerHandshakeError as error:
-                await self.check()  # which says why, if it is about the token
-                if place.team is not None:
-                    await self.ask("GET", path_of("teams", place.team))
+                await self.check()  # raises the reason if the token was refused
+                if position.team is not None:
+                    await self.ask("GET", path_of("teams", position.team))
                 why = f"The server answered {error.status}."
             except (aiohttp.ClientError, OSError) as error:
-                why = str(error) or "The line broke."
-            yield Lost(why=why)
+                why = str(error) or "The connection broke."
+            yield ConnectionLost(why=why)
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
 
-    async def _line(self, place: _Place) -> AsyncGenerator[Frame | None]:
+    async def _connected(self, position: _Position) -> AsyncGenerator[Frame | None]:
         path = "/events"
-        if place.team is not None:
-            path = f"{path_of('teams', place.team)}/events?after={place.cursors[place.team]}"
+        if position.team is not None:
+            path = (
+                f"{path_of('teams', position.team)}/events?after={position.cursors[position.team]}"
+            )
         async with self.http.ws_connect(
             f"{self.url}/api{path}",
             headers=self.headers,
             ssl=self._trust or True,
             max_msg_size=64 * 2**20,
         ) as socket:
-            if place.team is None:
-                subscription = {"op": "subscribe", "cursors": place.cursors}
+            if position.team is None:
+                subscription = {"op": "subscribe", "cursors": position.cursors}
                 await socket.send_str(orjson.dumps(subscription).decode())
-            while (said := await _heard(socket)) is not None:
-                yield None  # the line is good
-                async for frame in self._understood(said, place):
+            while (said := await _receive(socket)) is not None:
+                yield None  # the connection works
+                async for frame in self._frames_of(said, position):
                     yield frame
         if socket.close_code == _UNAUTHORIZED:
-            raise Declined(401, "Your token is no longer good.")
+            raise Declined(401, "Your token is no longer valid.")
 
-    async def _understood(self, said: dict[str, Any], place: _Place) -> AsyncGenerator[Frame]:
-        cursors = place.cursors
+    async def _frames_of(self, said: dict[str, Any], position: _Position) -> AsyncGenerator[Frame]:
+        cursors = position.cursors
         match said["op"]:
             case "hello":
-                async for frame in self._greeted(said["epoch"], said["heads"], place):
+                async for frame in self._after_hello(said["epoch"], said["heads"], position):
                     yield frame
             case "resync" if cursors.get(said["team_id"], 0) <= said["head"]:
-                # More than the server tells over a line; it can still be read page by page.
+                # Too many events for the WebSocket; they can still be read page by page.
                 async for event in self._missed(said["team_id"], cursors, said["head"]):
                     yield event
             case "resync":
@@ -155,24 +157,24 @@ class Live(Connection):
                     cursors[event.team_id] = event.seq
                     yield event
             case "delta" | "draft":
-                fields = {name: said[name] for name in _WORDS if name in said}
-                yield Words(**fields, is_draft=said["op"] == "draft")
+                fields = {name: said[name] for name in _DELTA_FIELDS if name in said}
+                yield ReplyDelta(**fields, is_draft=said["op"] == "draft")
             case _:
                 pass
 
-    async def _greeted(
-        self, epoch: str, heads: dict[str, int], place: _Place
+    async def _after_hello(
+        self, epoch: str, heads: dict[str, int], position: _Position
     ) -> AsyncGenerator[Frame]:
-        is_first, is_other = not place.epoch, place.epoch not in ("", epoch)
-        place.epoch = epoch
+        is_first, is_other = not position.epoch, position.epoch not in ("", epoch)
+        position.epoch = epoch
         for team, head in heads.items():
-            if is_other and team in place.cursors:
-                place.cursors[team] = head
+            if is_other and team in position.cursors:
+                position.cursors[team] = head
                 yield Resync(team_id=team, head=head)
-            elif team not in place.cursors:
-                # A team that is new since the line broke has been missed from its beginning.
-                place.cursors[team] = head if is_first else 0
-                async for event in self._missed(team, place.cursors, head):
+            elif team not in position.cursors:
+                # A team created while the connection was broken: read its events from the first.
+                position.cursors[team] = head if is_first else 0
+                async for event in self._missed(team, position.cursors, head):
                     yield event
 
     async def _missed(self, team: str, cursors: dict[str, int], head: int) -> AsyncGenerator[Event]:
@@ -183,12 +185,12 @@ class Live(Connection):
                     yield event
 
 
-_Named = dict[str, Any]
-_WORDS = ("team_id", "agent_id", "node_id", "thread_id", "lane", "text", "offset")
+_Json = dict[str, Any]
+_DELTA_FIELDS = ("team_id", "agent_id", "node_id", "thread_id", "lane", "text", "offset")
 
 
-async def _heard(socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any] | None:
-    """The next frame; None when the line has ended."""
+async def _receive(socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any] | None:
+    """Return the next frame, or None when the connection has ended."""
     message = await socket.receive(timeout=QUIET_SECONDS)
     if message.type is not aiohttp.WSMsgType.TEXT:
         return None

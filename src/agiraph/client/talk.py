@@ -1,4 +1,4 @@
-"""Talk: saying something to agents, reading what they said, answering what they ask."""
+"""Talk: messages to agents, their threads, and the inbox."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ class TalkCalls(Connection):
         client_id: str | None = None,
         attachments: Sequence[Mapping[str, str]] = (),
     ) -> MessageView:
-        """Say something. It is stored when this returns; the reply comes as an event."""
+        """Send a message. It is stored when this returns; the reply comes as an event."""
         body = {
             "message": message,
             "mode": mode,
@@ -28,18 +28,18 @@ class TalkCalls(Connection):
         return await self.make(MessageView, path_of("agents", agent, "send"), body)
 
     async def read_up_to(self, agent: str, seq: int) -> None:
-        """How far the person has read what this agent told them."""
+        """Mark this agent's messages as read up to a position."""
         await self.ask("PUT", path_of("agents", agent, "read"), body={"seq": seq})
 
     async def broadcast(self, team: str, message: str) -> list[MessageView]:
-        """Say something to everyone on a team."""
+        """Send a message to every member of a team."""
         path = path_of("teams", team, "broadcast")
         return await self.make(list[MessageView], path, {"message": message})
 
     async def conversation(
         self, agent: str, *, before: str = "", limit: int = 100
     ) -> list[MessageView]:
-        """What the person and this agent said: the newest page, or the one before an id."""
+        """Return the messages with this agent: the newest page, or the page before an id."""
         path = path_of("agents", agent, "conversation")
         return await self.get(list[MessageView], path, before=before, limit=limit)
 
@@ -47,7 +47,7 @@ class TalkCalls(Connection):
         return await self.pages(ThreadView, path_of("agents", agent, "threads"))
 
     async def thread(self, thread: str) -> list[TurnView]:
-        """Every turn of a thread."""
+        """Return all turns of a thread."""
         found: list[TurnView] = []
         while True:
             after = found[-1].seq if found else 0
@@ -58,7 +58,7 @@ class TalkCalls(Connection):
             found += page
 
     async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
-        """A page of what agents put before the person; what needs an answer first."""
+        """Return a page of the inbox; items that need an answer come first."""
         return await self.get(InboxPage, "/inbox", after=after, limit=limit)
 
     async def item(self, item: str) -> InboxItem:
@@ -70,10 +70,10 @@ class TalkCalls(Connection):
     async def answer(
         self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
     ) -> InboxItem:
-        """Answer a question, or decide on an approval. The first answer stands."""
+        """Answer a question, or decide on an approval. The first answer counts."""
         body = {"text": text, "decision": decision, "note": note}
         return await self.make(InboxItem, path_of("inbox", item, "answer"), body)
 
     async def rate(self, item: str, thumb: Rating) -> InboxItem:
-        """Say what a briefing was worth."""
+        """Rate a briefing."""
         return await self.post(InboxItem, path_of("inbox", item, "rate"), {"thumb": thumb})

@@ -1,9 +1,9 @@
-"""Triggers: why a team's agents wake by themselves."""
+"""Triggers: schedules, events and webhooks that wake a team's agents."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from agiraph.api.views import MadeTrigger, TriggerView
+from agiraph.api.views import CreatedTriggerView, TriggerView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.triggers import ActionType, Firing, TriggerType
 
@@ -21,8 +21,8 @@ class TriggerCalls(Connection):
         config: Mapping[str, Any] | None = None,
         action: ActionType = "wake_agent",
         payload: Mapping[str, Any] | None = None,
-    ) -> MadeTrigger:
-        """Let an agent (by default the coordinator) wake by itself."""
+    ) -> CreatedTriggerView:
+        """Create a trigger that wakes an agent, by default the coordinator."""
         body = {
             "type": type,
             "agent": agent,
@@ -30,7 +30,7 @@ class TriggerCalls(Connection):
             "action": action,
             "payload": payload or {},
         }
-        return await self.make(MadeTrigger, path_of("teams", team, "triggers"), body)
+        return await self.make(CreatedTriggerView, path_of("teams", team, "triggers"), body)
 
     async def change_trigger(
         self,
@@ -42,7 +42,7 @@ class TriggerCalls(Connection):
         action: ActionType | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> TriggerView:
-        """Pause a trigger or let it go on; let it fire at other times, or do something else."""
+        """Pause or resume a trigger, or change when it fires and what it does."""
         parts = {"status": status, "config": config, "action": action, "payload": payload}
         body = {name: part for name, part in parts.items() if part is not None}
         path = path_of("teams", team, "triggers", trigger)
@@ -52,14 +52,14 @@ class TriggerCalls(Connection):
         await self.ask("DELETE", path_of("teams", team, "triggers", trigger))
 
     async def firings(self, team: str, trigger: str, *, limit: int = 100) -> list[Firing]:
-        """What became of each time a trigger should have fired, newest first."""
+        """List a trigger's firings and skipped slots, newest first."""
         path = path_of("teams", team, "triggers", trigger, "firings")
         return await self.get(list[Firing], path, limit=limit)
 
     async def hit(
         self, trigger: str, secret: str, body: Any = None, *, delivery: str | None = None
     ) -> Firing:
-        """Call a webhook, as somebody outside would. The same delivery again fires once."""
+        """Call a webhook as an outside system would. A repeated delivery id fires once."""
         headers = {"X-Agiraph-Secret": secret}
         if delivery is not None:
             headers["X-Delivery-Id"] = delivery

@@ -7,7 +7,7 @@ from agiraph.domain.work import Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class CostSum:
     """What some calls to models came to."""
 
     calls: int = 0
@@ -22,16 +22,16 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CostLine:
     """What a node itself cost for one purpose with one model."""
 
     purpose: str
     model: str
-    sum: Sum
+    sum: CostSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class NodeCosts:
     """A node with what it cost, and the bills of what is below it."""
 
     node_id: str
@@ -39,17 +39,17 @@ class Bill:
     lane: Lane
     agent_id: str | None
     agent: str
-    lines: list[Line] = field(default_factory=list[Line])
-    below: list["Bill"] = field(default_factory=list["Bill"])
-    total: Sum = Sum()
+    lines: list[CostLine] = field(default_factory=list[CostLine])
+    below: list["NodeCosts"] = field(default_factory=list["NodeCosts"])
+    total: CostSum = CostSum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class TeamCosts:
     team_id: TeamId
-    total: Sum
-    by_agent: dict[str, Sum]
-    by_purpose: dict[str, Sum]
-    by_model: dict[str, Sum]
-    runs: list[Bill]
+    total: CostSum
+    by_agent: dict[str, CostSum]
+    by_purpose: dict[str, CostSum]
+    by_model: dict[str, CostSum]
+    runs: list[NodeCosts]
     """One bill for each run: a root node and everything below it."""

@@ -55,7 +55,7 @@ class Insight:
 
 
 @value
-class Draft:
+class NoteDraft:
     """A note for a file that waits for a person, since nobody vouches for its words."""
 
     id: str
@@ -71,7 +71,7 @@ class Draft:
 
 
 @value
-class Touched:
+class ChangedItem:
     """One row that a change altered, as it was before; None if there was none."""
 
     id: str
@@ -93,5 +93,5 @@ class Change:
     verb: ChangeVerb
     author: str
     created_at: datetime
-    touched: tuple[Touched, ...] = ()
+    touched: tuple[ChangedItem, ...] = ()
     undone_at: datetime | None = None

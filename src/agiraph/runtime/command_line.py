@@ -16,6 +16,7 @@ import orjson
 
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
+from agiraph.domain.events.work import NodeOutput
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.taint import by_program
 from agiraph.domain.taint import is_foreign as is_from_strangers
@@ -233,7 +234,7 @@ class _Watch:
 
 def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
     threads.check_lease(tx, lease)
-    tx.emit(lease.team_id, "node.output", node_id=lease.node_id, text=text, bytes=size)
+    tx.emit(lease.team_id, NodeOutput(node_id=lease.node_id, text=text, bytes=size))
     if NODES.get(tx, lease.node_id).stalled_at is not None:
         NODES.update(tx, lease.node_id, stalled_at=None)
 

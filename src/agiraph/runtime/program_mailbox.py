@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from agiraph.domain.chat import Lease, OutboxMark, Turn
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.home.safe_folder import Folder
 from agiraph.runtime.calls import Halted
@@ -146,7 +147,7 @@ def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
         turns.append(turn)
     messages.mark_seen(tx, [m.id for m in unseen])
     if unseen:
-        tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+        tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
     return [turn.text for turn in turns], turns
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
-from agiraph.domain.knowledge import Draft, Insight
+from agiraph.domain.knowledge import Insight, NoteDraft
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
@@ -89,7 +89,7 @@ class Start(NamedTuple):
     """What the rows hold for work that begins."""
 
     insights: list[Insight]
-    drafts: list[Draft]
+    drafts: list[NoteDraft]
     is_due: bool
 
 

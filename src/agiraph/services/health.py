@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import NodeAssigned
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import waiting
 from agiraph.services.lifecycle import stalled
@@ -126,7 +127,8 @@ def _go_on(tx: Tx) -> list[str]:
             done.append(f"{wait.node_id} no longer waits for {wait.waiting_on}.")
     for node in health.waiting_for_nothing(tx):
         nodes.move(tx, NODES.get(tx, node.id, lock=True), NodeStatus.ASSIGNED, waiting_reason=None)
-        tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=node.assignee_id)
+        if node.assignee_id is not None:
+            tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=node.assignee_id))
         done.append(f"{node.id} is back in its queue.")
     return done
 

@@ -1,8 +1,6 @@
 """Events: rows numbered from one per team, without gaps, in commit order."""
 
-from typing import Any
-
-from agiraph.domain.events import Event, EventType
+from agiraph.domain.events import Event, TeamEvent
 from agiraph.domain.ids import TeamId
 from agiraph.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
@@ -44,15 +42,16 @@ def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
     return {row[0]: (row[1] or 0) & _SEQ_MASK for row in rows}
 
 
-def append(
-    tx: Tx, team_id: TeamId, said: list[tuple[EventType, dict[str, Any]]], *, end: int
-) -> list[Event]:
-    """Number and insert these events of one team. The caller holds the team's row lock:
-    without it two transactions would take the same numbers."""
+def append(tx: Tx, team_id: TeamId, emitted: list[TeamEvent], *, end: int) -> list[Event]:
+    """Number and insert these events of one team.
+
+    The caller holds the team's row lock: without it two transactions would take the same numbers.
+    """
     assert end, "there is no such team"
     at = to_micros(tx.now)
     written: list[Event] = []
-    for place, (type, data) in enumerate(said, end + 1):
+    for place, event in enumerate(emitted, end + 1):
+        type, data = event.event_type, event.data()
         tx.run(_INSERT, place=place, type=type, at=at, data=to_json(data))
         seq = place & _SEQ_MASK
         written.append(Event(team_id=team_id, seq=seq, type=type, at=tx.now, data=data))

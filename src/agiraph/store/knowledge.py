@@ -5,7 +5,7 @@ from typing import Any
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.knowledge import Change, Draft, Insight, KnowledgeStatus, Memory
+from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory, NoteDraft
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
@@ -13,7 +13,7 @@ Item = Memory | Insight
 
 MEMORIES = Table("memories", Memory)
 INSIGHTS = Table("insights", Insight)
-DRAFTS = Table("drafts", Draft)
+DRAFTS = Table("drafts", NoteDraft)
 CHANGES = Table("knowledge_changes", Change)
 
 
@@ -65,7 +65,7 @@ def held(tx: Tx, table: Table[Any], team_id: TeamId | None) -> list[Any]:
     return table.select(tx, "team_id = :team_id and status = 'held' order by id", team_id=team_id)
 
 
-def accepted(tx: Tx, agent_id: AgentId) -> list[Draft]:
+def accepted(tx: Tx, agent_id: AgentId) -> list[NoteDraft]:
     """Notes that a person confirmed and that are not in their files yet."""
     where = "agent_id = :agent_id and status = 'accepted' order by id"
     return DRAFTS.select(tx, where, agent_id=agent_id)

@@ -14,7 +14,7 @@ import psycopg
 
 from agiraph.domain import ids
 from agiraph.domain.errors import AgiraphError, Refused, StoreDamaged, StoreUnavailable
-from agiraph.domain.events import EventType
+from agiraph.domain.events import TeamEvent
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.domain.work import Lane, Queue
@@ -58,7 +58,7 @@ class PostgresTx:
         self.aftermath = Aftermath()
         self._connection = connection
         self._locking = "" if connection.read_only else "for no key update"
-        self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
+        self._emitted: dict[TeamId, list[TeamEvent]] = {}
 
     def run(self, sql: str, /, **values: Any) -> int:
         return self._execute(sql, values).rowcount
@@ -77,8 +77,8 @@ class PostgresTx:
     def _execute(self, sql: str, values: dict[str, Any]) -> psycopg.Cursor[Any]:
         return self._connection.execute(_dialect(sql, self._locking), values)
 
-    def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        self._emitted.setdefault(team_id, []).append((type, data))
+    def emit(self, team_id: TeamId, event: TeamEvent, /) -> None:
+        self._emitted.setdefault(team_id, []).append(event)
 
     def emitted(self, team_id: TeamId) -> int:
         return len(self._emitted.get(team_id, ()))

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agiraph.domain.events import EventType
+from agiraph.domain.events import TeamEvent
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Lane, Queue
@@ -62,7 +62,7 @@ class SqliteTx:
         self.cache: dict[str, dict[str, Any]] | None = {}
         self._ends = {} if ends is None else ends
         self.aftermath = Aftermath()
-        self._emitted: dict[TeamId, list[tuple[EventType, dict[str, Any]]]] = {}
+        self._emitted: dict[TeamId, list[TeamEvent]] = {}
         self._execute = connection.execute
 
     def run(self, sql: str, /, **values: Any) -> int:
@@ -79,8 +79,8 @@ class SqliteTx:
         marked, names, _ = _dialect(sql)
         return self._execute(marked, [values[name] for name in names]).fetchall()
 
-    def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        self._emitted.setdefault(team_id, []).append((type, data))
+    def emit(self, team_id: TeamId, event: TeamEvent, /) -> None:
+        self._emitted.setdefault(team_id, []).append(event)
 
     def emitted(self, team_id: TeamId) -> int:
         return len(self._emitted.get(team_id, ()))

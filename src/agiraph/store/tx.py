@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from agiraph.domain.events import Event, EventType
+from agiraph.domain.events import Event, TeamEvent
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.work import Lane, Queue
 
@@ -39,8 +39,8 @@ class Tx(Protocol):
 
     def all(self, sql: str, /, **values: Any) -> list[Row]: ...
 
-    def emit(self, team_id: TeamId, type: EventType, /, **data: Any) -> None:
-        """Record an event of this transaction. It is numbered last and commits with the rows."""
+    def emit(self, team_id: TeamId, event: TeamEvent, /) -> None:
+        """Record an event of this transaction. It is numbered last and committed with the rows."""
         ...
 
     def emitted(self, team_id: TeamId) -> int:

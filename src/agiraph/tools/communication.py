@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
@@ -84,7 +85,7 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     said = [bus.as_heard(tx, m) for m in unseen] or ["No new messages."]
     if unseen:
         messages.mark_seen(tx, [m.id for m in unseen])
-        tx.emit(ctx.team.id, "message.seen", message_ids=[m.id for m in unseen])
+        tx.emit(ctx.team.id, MessageSeen(message_ids=[m.id for m in unseen]))
     for sent in messages.unseen_from(tx, ctx.agent.id):
         said.append(f"Not heard yet by {bus.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
     tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
@@ -107,5 +108,5 @@ async def finish(ctx: RunContext, summary: Summary) -> Answer:
 def checkpoint(tx: Tx, ctx: RunContext, summary: Summary) -> Answer:
     """Record progress without ending the work."""
     NODES.update(tx, ctx.node.id, checkpoint=summary)
-    tx.emit(ctx.team.id, "node.checkpoint", node_id=ctx.node.id, summary=summary)
+    tx.emit(ctx.team.id, NodeCheckpoint(node_id=ctx.node.id, summary=summary))
     return Done("Noted.")

@@ -15,7 +15,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly title: string,
     readonly detail: string,
-    readonly faults: Schemas["Fault"][] = [],
+    readonly faults: Schemas["FieldError"][] = [],
   ) {
     super(detail || title);
   }

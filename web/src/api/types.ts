@@ -13,13 +13,13 @@ export interface paths {
         };
         /**
          * List Teams
-         * @description Every team, oldest first.
+         * @description List all teams, oldest first.
          */
         get: operations["list_teams"];
         put?: never;
         /**
          * Create Team
-         * @description Found a team: a coordinator that gets to work on the goal, unless `start` is false.
+         * @description Create a team. Its coordinator starts working on the goal, unless `start` is false.
          */
         post: operations["create_team"];
         delete?: never;
@@ -37,14 +37,14 @@ export interface paths {
         };
         /**
          * Get Team
-         * @description One team, by its id or name.
+         * @description Return one team by its id or name.
          */
         get: operations["get_team"];
         put?: never;
         post?: never;
         /**
          * Archive Team
-         * @description Stop a team and put it away. Nothing of it is deleted.
+         * @description Stop and archive a team. Nothing is deleted.
          */
         delete: operations["archive_team"];
         options?: never;
@@ -63,7 +63,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Team
-         * @description Let everyone stop at their next yield point. Nothing is lost; people are still answered.
+         * @description Pause a team: every agent stops at its next yield point. Messages are still answered.
          */
         post: operations["pause_team"];
         delete?: never;
@@ -83,7 +83,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Team
-         * @description Go on where the team was paused.
+         * @description Resume a paused team where it stopped.
          */
         post: operations["resume_team"];
         delete?: never;
@@ -103,7 +103,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Team
-         * @description Cancel everything of a team that is not done, and end its processes.
+         * @description Cancel a team's open work and end its processes.
          */
         post: operations["stop_team"];
         delete?: never;
@@ -123,7 +123,7 @@ export interface paths {
         put?: never;
         /**
          * Set Goal
-         * @description A new goal for the same team: a new run; what it remembers stays.
+         * @description Give a team a new goal, which starts a new run. What the team knows is kept.
          */
         post: operations["set_goal"];
         delete?: never;
@@ -141,7 +141,7 @@ export interface paths {
         };
         /**
          * List Agents
-         * @description Everyone on a team, coordinator first.
+         * @description List the members of a team, coordinator first.
          */
         get: operations["list_agents"];
         put?: never;
@@ -161,7 +161,7 @@ export interface paths {
         };
         /**
          * Get Agent
-         * @description One agent, and what it is doing now.
+         * @description Return one agent with what it is doing now.
          */
         get: operations["get_agent"];
         put?: never;
@@ -183,7 +183,7 @@ export interface paths {
         put?: never;
         /**
          * Send
-         * @description Say something to an agent. It is stored when this returns, and answered in the background.
+         * @description Send a message to an agent. It is stored when this returns; the reply comes later.
          */
         post: operations["send"];
         delete?: never;
@@ -202,7 +202,7 @@ export interface paths {
         get?: never;
         /**
          * Read Up To
-         * @description How far the person has read what this agent told them; the larger place stands.
+         * @description Mark this agent's messages as read up to a position. The position never moves back.
          */
         put: operations["read_up_to"];
         post?: never;
@@ -223,7 +223,7 @@ export interface paths {
         put?: never;
         /**
          * Broadcast
-         * @description Say something to everyone on the team.
+         * @description Send a message to every member of the team.
          */
         post: operations["broadcast"];
         delete?: never;
@@ -241,8 +241,8 @@ export interface paths {
         };
         /**
          * Get Conversation
-         * @description What the person and this agent said to each other, oldest first: the newest page, or the
-         *     one before an id. Never what is in its threads.
+         * @description Return the messages between the person and this agent, oldest first: the newest page, or
+         *     the page before an id. The agent's threads are not included.
          */
         get: operations["get_conversation"];
         put?: never;
@@ -262,7 +262,7 @@ export interface paths {
         };
         /**
          * List Threads
-         * @description The threads an agent worked, answered and looked back in, oldest first.
+         * @description List an agent's threads (work, replies, reflections), oldest first.
          */
         get: operations["list_threads"];
         put?: never;
@@ -282,7 +282,7 @@ export interface paths {
         };
         /**
          * Get Thread
-         * @description The turns of a thread, for those who look behind the curtain.
+         * @description Return the turns of a thread.
          */
         get: operations["get_thread"];
         put?: never;
@@ -302,7 +302,7 @@ export interface paths {
         };
         /**
          * Get Board
-         * @description Every piece of work of a team, in the order it was made.
+         * @description List the nodes of a team in the order of creation.
          */
         get: operations["get_board"];
         put?: never;
@@ -322,7 +322,7 @@ export interface paths {
         };
         /**
          * List Stages
-         * @description What is, or was, waited for together.
+         * @description List the stages of a team.
          */
         get: operations["list_stages"];
         put?: never;
@@ -342,7 +342,7 @@ export interface paths {
         };
         /**
          * Get Node
-         * @description One piece of work: what was asked, what it needs, its files, tries and cost.
+         * @description Return one node with its task, dependencies, files, attempts and cost.
          */
         get: operations["get_node"];
         put?: never;
@@ -364,7 +364,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Node
-         * @description End a piece of work and everything below it.
+         * @description Cancel a node and all nodes below it.
          */
         post: operations["cancel_node"];
         delete?: never;
@@ -384,9 +384,9 @@ export interface paths {
         put?: never;
         /**
          * Retry Node
-         * @description Give a failed piece of work another try; its thread goes on where it ended.
+         * @description Retry a failed node; its thread continues where it ended.
          *
-         *     A limit that it had used up is granted again.
+         *     Each limit that was exhausted is raised by its original amount.
          */
         post: operations["retry_node"];
         delete?: never;
@@ -404,7 +404,7 @@ export interface paths {
         };
         /**
          * List Inbox
-         * @description What needs an answer first, then the newest. Reading takes nothing away.
+         * @description List the inbox: items that need an answer first, then the newest. Changes nothing.
          */
         get: operations["list_inbox"];
         put?: never;
@@ -424,7 +424,7 @@ export interface paths {
         };
         /**
          * Get Item
-         * @description One item.
+         * @description Return one item.
          */
         get: operations["get_item"];
         put?: never;
@@ -446,7 +446,7 @@ export interface paths {
         put?: never;
         /**
          * Mark Read
-         * @description The person has seen this.
+         * @description Mark an item as read.
          */
         post: operations["mark_read"];
         delete?: never;
@@ -466,7 +466,7 @@ export interface paths {
         put?: never;
         /**
          * Answer Item
-         * @description Answer a question or decide on an approval. The first answer stands: a second gets 409.
+         * @description Answer a question or decide on an approval. The first answer counts: a second gets 409.
          */
         post: operations["answer_item"];
         delete?: never;
@@ -486,7 +486,7 @@ export interface paths {
         put?: never;
         /**
          * Rate Briefing
-         * @description A thumb on a briefing: up lets more of its kind through, down fewer.
+         * @description Rate a briefing. `up` lowers the threshold for the next briefings, `down` raises it.
          */
         post: operations["rate_briefing"];
         delete?: never;
@@ -504,13 +504,13 @@ export interface paths {
         };
         /**
          * List Memories
-         * @description What an agent knows of the person it talks to.
+         * @description List what an agent remembers about the person.
          */
         get: operations["list_memories"];
         put?: never;
         /**
          * Add Memory
-         * @description Tell an agent something about you.
+         * @description Add a memory about the person.
          */
         post: operations["add_memory"];
         delete?: never;
@@ -531,7 +531,7 @@ export interface paths {
         post?: never;
         /**
          * Forget Memory
-         * @description Let an agent forget something; it can be undone.
+         * @description Remove a memory; this can be undone.
          */
         delete: operations["forget_memory"];
         options?: never;
@@ -548,13 +548,13 @@ export interface paths {
         };
         /**
          * List Insights
-         * @description What an agent has learned for its work.
+         * @description List what an agent has learned for its work.
          */
         get: operations["list_insights"];
         put?: never;
         /**
          * Add Insight
-         * @description Teach an agent something for its work.
+         * @description Add an insight to an agent's knowledge.
          */
         post: operations["add_insight"];
         delete?: never;
@@ -575,7 +575,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Insight
-         * @description Take an insight back; it can be undone.
+         * @description Remove an insight; this can be undone.
          */
         delete: operations["remove_insight"];
         options?: never;
@@ -592,8 +592,8 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description How what an agent knows came about, oldest first: the newest page; the one before an id; or
-         *     what came after one.
+         * @description List the changes to an agent's knowledge, oldest first: the newest page, or the page before
+         *     or after an id.
          */
         get: operations["list_changes"];
         put?: never;
@@ -615,7 +615,7 @@ export interface paths {
         put?: never;
         /**
          * Undo Change
-         * @description Put back what a change altered.
+         * @description Undo a change.
          */
         post: operations["undo_change"];
         delete?: never;
@@ -695,7 +695,7 @@ export interface paths {
         put?: never;
         /**
          * Start Research
-         * @description Have a question looked into in the background; the report comes to the inbox.
+         * @description Start research on a question in the background; the report arrives in the inbox.
          */
         post: operations["start_research"];
         delete?: never;
@@ -715,7 +715,7 @@ export interface paths {
         put?: never;
         /**
          * Search Memory
-         * @description Whole sections of what a team has noted, learned, read and reported, the best first.
+         * @description Search a team's notes, insights, web pages and reports; whole sections, best first.
          */
         post: operations["search_memory"];
         delete?: never;
@@ -733,13 +733,13 @@ export interface paths {
         };
         /**
          * List Triggers
-         * @description Every trigger of a team, with when it fires next and what it has cost.
+         * @description List a team's triggers with their next due time and cost.
          */
         get: operations["list_triggers"];
         put?: never;
         /**
          * Create Trigger
-         * @description Let an agent wake by a clock, an event, idleness or a call from outside.
+         * @description Create a trigger that wakes an agent by schedule, event, idleness or webhook.
          */
         post: operations["create_trigger"];
         delete?: never;
@@ -760,14 +760,14 @@ export interface paths {
         post?: never;
         /**
          * Cancel Trigger
-         * @description End a trigger.
+         * @description Cancel a trigger.
          */
         delete: operations["cancel_trigger"];
         options?: never;
         head?: never;
         /**
          * Change Trigger
-         * @description Let a trigger fire at other times or do something else; pause it, or let it go on.
+         * @description Change when a trigger fires or what it does; pause or resume it.
          */
         patch: operations["change_trigger"];
         trace?: never;
@@ -781,7 +781,7 @@ export interface paths {
         };
         /**
          * List Firings
-         * @description What became of each time a trigger should have fired, newest first.
+         * @description List a trigger's firings and skipped slots, newest first.
          */
         get: operations["list_firings"];
         put?: never;
@@ -803,7 +803,7 @@ export interface paths {
         put?: never;
         /**
          * Hit Webhook
-         * @description A call from outside. Its secret is its own; it needs no token.
+         * @description Fire a webhook trigger. The request carries the trigger's own secret instead of a token.
          */
         post: operations["hit_webhook"];
         delete?: never;
@@ -821,7 +821,7 @@ export interface paths {
         };
         /**
          * Get Cost
-         * @description As a tree by run and node, and by agent, purpose and model.
+         * @description Return a team's costs as a tree of nodes, and by agent, purpose and model.
          */
         get: operations["get_cost"];
         put?: never;
@@ -841,7 +841,7 @@ export interface paths {
         };
         /**
          * List Home
-         * @description The top of a team's folder.
+         * @description List the top level of a team's folder.
          */
         get: operations["list_home"];
         put?: never;
@@ -861,7 +861,7 @@ export interface paths {
         };
         /**
          * Browse Files
-         * @description A file of a team, or what is in a folder of it.
+         * @description Return a file of a team, or list a folder.
          */
         get: operations["browse_files"];
         put?: never;
@@ -881,7 +881,7 @@ export interface paths {
         };
         /**
          * List Memory
-         * @description What a team keeps in its notes.
+         * @description List a team's notes.
          */
         get: operations["list_memory"];
         put?: never;
@@ -901,7 +901,7 @@ export interface paths {
         };
         /**
          * Browse Memory
-         * @description One of a team's notes, or what is in a folder of them.
+         * @description Return one of a team's notes, or list a folder of them.
          */
         get: operations["browse_memory"];
         put?: never;
@@ -921,7 +921,7 @@ export interface paths {
         };
         /**
          * Events Of
-         * @description What happened in a team after that number, oldest first, without gaps.
+         * @description List a team's events after a number, oldest first, without gaps.
          */
         get: operations["events_of"];
         put?: never;
@@ -941,13 +941,13 @@ export interface paths {
         };
         /**
          * List Tokens
-         * @description Every token and session that opens something now.
+         * @description List the tokens and sessions that are valid now.
          */
         get: operations["list_tokens"];
         put?: never;
         /**
          * Create Token
-         * @description A token for a program, as far as its scope goes.
+         * @description Create a token with a scope for a program.
          */
         post: operations["create_token"];
         delete?: never;
@@ -968,7 +968,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Token
-         * @description Take a token back; open lines of its bearer are closed within seconds.
+         * @description Revoke a token. Open WebSockets of its owner are closed within seconds.
          */
         delete: operations["revoke_token"];
         options?: never;
@@ -987,7 +987,7 @@ export interface paths {
         put?: never;
         /**
          * Create Link
-         * @description A link that signs a browser in.
+         * @description Create a link that signs a browser in.
          */
         post: operations["create_link"];
         delete?: never;
@@ -1005,7 +1005,7 @@ export interface paths {
         };
         /**
          * Read Audit
-         * @description Who changed what, oldest first.
+         * @description List who changed what, oldest first.
          */
         get: operations["read_audit"];
         put?: never;
@@ -1025,7 +1025,7 @@ export interface paths {
         };
         /**
          * Alive
-         * @description This process answers.
+         * @description Check that this process responds.
          */
         get: operations["alive"];
         put?: never;
@@ -1045,7 +1045,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description The database takes what it is given.
+         * @description Check that the database accepts writes and no background task is failing.
          */
         get: operations["ready"];
         put?: never;
@@ -1065,7 +1065,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Counts of teams, work, messages, money and watchers.
+         * @description Return counts of teams, nodes, questions, model calls, costs and WebSockets.
          */
         get: operations["metrics"];
         put?: never;
@@ -1087,7 +1087,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Everything
-         * @description Cancel everything of all teams at once, and end every process they started.
+         * @description Cancel the open work of all teams and end every process they started.
          */
         post: operations["stop_everything"];
         delete?: never;
@@ -1101,15 +1101,39 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AgentHired
+         * @description An agent joined the team.
+         */
+        AgentHired: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /** Model */
+            model: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "llm" | "cli";
+            /**
+             * Created For
+             * @description The node the agent was hired for, if it leaves when that node ends.
+             */
+            created_for: string | null;
+        };
+        /**
          * AgentHiredEvent
-         * @description `agent.hired`
+         * @description `agent.hired`: An agent joined the team.
          */
         AgentHiredEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1122,18 +1146,28 @@ export interface components {
              * @enum {string}
              */
             type: "agent.hired";
-            data: components["schemas"]["Hiring"];
+            data: components["schemas"]["AgentHired"];
+        };
+        /**
+         * AgentLeft
+         * @description An agent left the team because the node it was hired for ended.
+         */
+        AgentLeft: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
         };
         /**
          * AgentLeftEvent
-         * @description `agent.left`
+         * @description `agent.left`: An agent left the team because the node it was hired for ended.
          */
         AgentLeftEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1146,18 +1180,28 @@ export interface components {
              * @enum {string}
              */
             type: "agent.left";
-            data: components["schemas"]["Member"];
+            data: components["schemas"]["AgentLeft"];
+        };
+        /**
+         * AgentPromoted
+         * @description An agent hired for one node became a permanent member.
+         */
+        AgentPromoted: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
         };
         /**
          * AgentPromotedEvent
-         * @description `agent.promoted`
+         * @description `agent.promoted`: An agent hired for one node became a permanent member.
          */
         AgentPromotedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1170,7 +1214,7 @@ export interface components {
              * @enum {string}
              */
             type: "agent.promoted";
-            data: components["schemas"]["Member"];
+            data: components["schemas"]["AgentPromoted"];
         };
         /** AgentView */
         AgentView: {
@@ -1193,13 +1237,13 @@ export interface components {
             command: string | null;
             /**
              * Status
-             * @description What it is doing: a query, never stored.
+             * @description Derived from its nodes, never stored.
              * @enum {string}
              */
             status: "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left";
             /**
              * Node Id
-             * @description What it works on, or did last.
+             * @description The node it works on, or worked on last.
              */
             node_id: string | null;
             /** Node Title */
@@ -1223,57 +1267,33 @@ export interface components {
             retired_at: string | null;
             /**
              * Unread
-             * @description Messages of its to the person that they have not read.
+             * @description Messages from this agent that the person has not read.
              */
             unread: number;
         };
         /**
-         * Announcement
+         * AnswerRequest
+         * @description Text for a question; for an approval a decision, with an optional note.
          * @example {
-         *       "message": "We stop at noon."
+         *       "text": "Data centre only."
          *     }
          */
-        Announcement: {
-            /** Message */
-            message: string;
-        };
-        /** Answer */
-        Answer: {
+        AnswerRequest: {
             /**
-             * Message Id
-             * @description The question.
+             * Text
+             * @default
              */
-            message_id: string;
-            /** Node Id */
-            node_id: string | null;
-            /** Text */
             text: string;
             /** Decision */
-            decision: ("approve" | "deny") | null;
-        };
-        /** Assignment */
-        Assignment: {
-            /** Node Id */
-            node_id: string;
-            /** Agent Id */
-            agent_id: string;
+            decision?: ("approve" | "deny") | null;
             /**
-             * Agent
-             * @description Its name, when it is given the node for the first time.
-             * @default null
+             * Note
+             * @default
              */
-            agent: string | null;
-            /**
-             * Added
-             * @description With a retry: how much each limit that was used up was raised by.
-             * @default null
-             */
-            added: {
-                [key: string]: number;
-            } | null;
+            note: string;
         };
-        /** AttachmentBody */
-        AttachmentBody: {
+        /** AttachmentRequest */
+        AttachmentRequest: {
             /** Name */
             name: string;
             /** Media Type */
@@ -1297,42 +1317,31 @@ export interface components {
             data: string;
         };
         /**
-         * Bill
-         * @description A node with what it cost, and the bills of what is below it.
+         * AuditEntry
+         * @description One line of the audit: who changed what, and what came of it.
          */
-        Bill: {
-            /** Node Id */
-            node_id: string;
-            /** Title */
-            title: string;
+        AuditEntry: {
+            /** Id */
+            id: string;
             /**
-             * Lane
-             * @enum {string}
+             * At
+             * Format: date-time
              */
-            lane: "work" | "reply" | "reflection";
-            /** Agent Id */
-            agent_id: string | null;
-            /** Agent */
-            agent: string;
-            /** Lines */
-            lines?: components["schemas"]["Line"][];
-            /** Below */
-            below?: components["schemas"]["Bill"][];
-            /**
-             * @default {
-             *       "calls": 0,
-             *       "lost": 0,
-             *       "input_tokens": 0,
-             *       "output_tokens": 0,
-             *       "cached_tokens": 0,
-             *       "usd": 0,
-             *       "unpriced": 0
-             *     }
-             */
-            total: components["schemas"]["Sum"];
+            at: string;
+            /** Who */
+            who: string;
+            /** Method */
+            method: string;
+            /** Path */
+            path: string;
+            /** Status */
+            status: number;
         };
-        /** Briefing */
-        Briefing: {
+        /**
+         * BriefingDecided
+         * @description An agent decided whether to send a briefing.
+         */
+        BriefingDecided: {
             /** Node Id */
             node_id: string;
             /** Agent Id */
@@ -1356,14 +1365,14 @@ export interface components {
         };
         /**
          * BriefingDecidedEvent
-         * @description `briefing.decided`
+         * @description `briefing.decided`: An agent decided whether to send a briefing.
          */
         BriefingDecidedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1376,18 +1385,33 @@ export interface components {
              * @enum {string}
              */
             type: "briefing.decided";
-            data: components["schemas"]["Briefing"];
+            data: components["schemas"]["BriefingDecided"];
+        };
+        /**
+         * BriefingRated
+         * @description A person rated a briefing, which moved the threshold for the next ones.
+         */
+        BriefingRated: {
+            /** Message Id */
+            message_id: string;
+            /**
+             * Rating
+             * @enum {string}
+             */
+            rating: "up" | "down";
+            /** Threshold */
+            threshold: number;
         };
         /**
          * BriefingRatedEvent
-         * @description `briefing.rated`
+         * @description `briefing.rated`: A person rated a briefing, which moved the threshold for the next ones.
          */
         BriefingRatedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1400,7 +1424,17 @@ export interface components {
              * @enum {string}
              */
             type: "briefing.rated";
-            data: components["schemas"]["Rated"];
+            data: components["schemas"]["BriefingRated"];
+        };
+        /**
+         * BroadcastRequest
+         * @example {
+         *       "message": "We stop at noon."
+         *     }
+         */
+        BroadcastRequest: {
+            /** Message */
+            message: string;
         };
         /**
          * Budget
@@ -1437,10 +1471,10 @@ export interface components {
             };
         };
         /**
-         * BudgetBody
-         * @description What the work towards the goal may cost; what is not said has no limit of its own.
+         * BudgetRequest
+         * @description Limits for the work on the goal. A field that is not set has no limit.
          */
-        BudgetBody: {
+        BudgetRequest: {
             /**
              * Turns
              * @default 50
@@ -1455,30 +1489,26 @@ export interface components {
             /** Seconds */
             seconds?: number | null;
         };
-        /** Call */
-        Call: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Arguments
-             * @description Shortened.
-             */
-            arguments: {
-                [key: string]: unknown;
-            };
+        /**
+         * CallLost
+         * @description A crash interrupted a model call; its estimated cost is charged.
+         */
+        CallLost: {
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
         };
         /**
          * CallLostEvent
-         * @description `call.lost`
+         * @description `call.lost`: A crash interrupted a model call; its estimated cost is charged.
          */
         CallLostEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1491,15 +1521,21 @@ export interface components {
              * @enum {string}
              */
             type: "call.lost";
-            data: components["schemas"]["InThread"];
+            data: components["schemas"]["CallLost"];
         };
-        /** CallView */
-        CallView: {
+        /**
+         * CallPreview
+         * @description A tool call of a reply.
+         */
+        CallPreview: {
             /** Id */
             id: string;
             /** Name */
             name: string;
-            /** Arguments */
+            /**
+             * Arguments
+             * @description Long texts are shortened.
+             */
             arguments: {
                 [key: string]: unknown;
             };
@@ -1531,101 +1567,166 @@ export interface components {
              * Touched
              * @default []
              */
-            touched: components["schemas"]["Touched"][];
+            touched: components["schemas"]["ChangedItem"][];
             /** Undone At */
             undone_at?: string | null;
         };
-        /** Checkpoint */
-        Checkpoint: {
-            /** Node Id */
-            node_id: string;
-            /** Summary */
-            summary: string;
+        /**
+         * ChangedItem
+         * @description One row that a change altered, as it was before; None if there was none.
+         */
+        ChangedItem: {
+            /** Id */
+            id: string;
+            /** Before */
+            before?: {
+                [key: string]: unknown;
+            } | null;
         };
-        /** Cost */
-        Cost: {
+        /**
+         * CostLine
+         * @description What a node itself cost for one purpose with one model.
+         */
+        CostLine: {
+            /** Purpose */
+            purpose: string;
+            /** Model */
+            model: string;
+            sum: components["schemas"]["CostSum"];
+        };
+        /**
+         * CostSum
+         * @description What some calls to models came to.
+         */
+        CostSum: {
+            /**
+             * Calls
+             * @default 0
+             */
+            calls: number;
+            /**
+             * Lost
+             * @default 0
+             */
+            lost: number;
+            /**
+             * Input Tokens
+             * @default 0
+             */
+            input_tokens: number;
+            /**
+             * Output Tokens
+             * @default 0
+             */
+            output_tokens: number;
+            /**
+             * Cached Tokens
+             * @default 0
+             */
+            cached_tokens: number;
+            /**
+             * Usd
+             * @default 0
+             */
+            usd: number;
+            /**
+             * Unpriced
+             * @default 0
+             */
+            unpriced: number;
+        };
+        /** CostView */
+        CostView: {
             /** Calls */
             calls: number;
             /** Tokens */
             tokens: number;
             /**
              * Usd
-             * @description What is known of it; calls whose price nobody knows count no money.
+             * @description The known part; calls without a known price count as zero.
              */
             usd: number;
         };
-        /** Costs */
-        Costs: {
-            /** Team Id */
-            team_id: string;
-            total: components["schemas"]["Sum"];
-            /** By Agent */
-            by_agent: {
-                [key: string]: components["schemas"]["Sum"];
-            };
-            /** By Purpose */
-            by_purpose: {
-                [key: string]: components["schemas"]["Sum"];
-            };
-            /** By Model */
-            by_model: {
-                [key: string]: components["schemas"]["Sum"];
-            };
-            /** Runs */
-            runs: components["schemas"]["Bill"][];
-        };
-        /** Creation */
-        Creation: {
-            /** Node Id */
-            node_id: string;
-            /** Title */
-            title: string;
-            /** Parent Id */
-            parent_id: string | null;
-            /** Creator Id */
-            creator_id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /**
-             * Needs
-             * @description Nodes that must succeed before it starts.
-             */
-            needs: string[];
-        };
-        /**
-         * Deed
-         * @description One line of the audit: who changed what, and what came of it.
-         */
-        Deed: {
+        /** CreatedTriggerView */
+        CreatedTriggerView: {
             /** Id */
             id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
             /**
-             * At
+             * Type
+             * @enum {string}
+             */
+            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Payload */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** Zone */
+            zone: string;
+            /**
+             * Misfire
+             * @enum {string}
+             */
+            misfire: "once" | "all" | "skip";
+            /**
+             * Overlap
+             * @enum {string}
+             */
+            overlap: "skip" | "queue";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "expired" | "cancelled";
+            /**
+             * Due At
+             * @description When it fires next; null while its agent works, or if it does not fire by time.
+             */
+            due_at: string | null;
+            /** Is Overdue */
+            is_overdue: boolean;
+            /** Fired At */
+            fired_at: string | null;
+            /** Fired */
+            fired: number;
+            /** Skipped */
+            skipped: number;
+            /**
+             * Gated
+             * @description How many times its condition was not met, so that no agent was woken. These cost nothing.
+             */
+            gated: number;
+            /** Made By */
+            made_by: string;
+            /** Promised To */
+            promised_to: string | null;
+            /**
+             * Created At
              * Format: date-time
              */
-            at: string;
-            /** Who */
-            who: string;
-            /** Method */
-            method: string;
-            /** Path */
-            path: string;
-            /** Status */
-            status: number;
-        };
-        /** Delivered */
-        Delivered: {
-            /** Delivery Id */
-            delivery_id: string;
-            /** Message Id */
-            message_id: string;
-            /** Channel */
-            channel: string;
-            /** Tries */
-            tries: number;
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Ended */
+            ended: string | null;
+            cost: components["schemas"]["CostView"];
+            /**
+             * Secret
+             * @description The secret that a webhook's caller sends; shown only once.
+             */
+            secret?: string | null;
         };
         /** Delivery */
         Delivery: {
@@ -1673,15 +1774,31 @@ export interface components {
             sent_at?: string | null;
         };
         /**
+         * DeliveryFailed
+         * @description A channel did not accept a message after the last try.
+         */
+        DeliveryFailed: {
+            /** Delivery Id */
+            delivery_id: string;
+            /** Message Id */
+            message_id: string;
+            /** Channel */
+            channel: string;
+            /** Tries */
+            tries: number;
+            /** Error */
+            error: string;
+        };
+        /**
          * DeliveryFailedEvent
-         * @description `delivery.failed`
+         * @description `delivery.failed`: A channel did not accept a message after the last try.
          */
         DeliveryFailedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1694,18 +1811,32 @@ export interface components {
              * @enum {string}
              */
             type: "delivery.failed";
-            data: components["schemas"]["Undelivered"];
+            data: components["schemas"]["DeliveryFailed"];
+        };
+        /**
+         * DeliverySent
+         * @description A channel accepted a message.
+         */
+        DeliverySent: {
+            /** Delivery Id */
+            delivery_id: string;
+            /** Message Id */
+            message_id: string;
+            /** Channel */
+            channel: string;
+            /** Tries */
+            tries: number;
         };
         /**
          * DeliverySentEvent
-         * @description `delivery.sent`
+         * @description `delivery.sent`: A channel accepted a message.
          */
         DeliverySentEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -1718,67 +1849,26 @@ export interface components {
              * @enum {string}
              */
             type: "delivery.sent";
-            data: components["schemas"]["Delivered"];
+            data: components["schemas"]["DeliverySent"];
         };
         /**
-         * Draft
-         * @description A note for a file that waits for a person, since nobody vouches for its words.
+         * EmergencyStopView
+         * @description What an emergency stop ended.
          */
-        Draft: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Path */
-            path: string;
-            /** Content */
-            content: string;
+        EmergencyStopView: {
+            /** Teams */
+            teams: number;
             /**
-             * Created At
-             * Format: date-time
+             * Nodes
+             * @description Open nodes that were cancelled; running ones end within seconds.
              */
-            created_at: string;
-            /** Author */
-            author: string;
-            /** Source Thread Id */
-            source_thread_id?: string | null;
-            /** Tainted By */
-            tainted_by?: string | null;
-            /**
-             * Status
-             * @default held
-             * @enum {string}
-             */
-            status: "held" | "accepted" | "written" | "removed";
-        };
-        /** End */
-        End: {
-            /** Node Id */
-            node_id: string;
-            reason: components["schemas"]["StopReason"] | null;
-            /** Result */
-            result: string | null;
-            /**
-             * Doubts
-             * @description What could not be shown of what was asked for.
-             * @default null
-             */
-            doubts: string | null;
-        };
-        /** Failure */
-        Failure: {
-            /** Node Id */
-            node_id: string;
-            /** Reason */
-            reason: string;
+            nodes: number;
         };
         /** FileView */
         FileView: {
             /**
              * Path
-             * @description From the team's folder on.
+             * @description Relative to the team's folder.
              */
             path: string;
             /** Kind */
@@ -1825,45 +1915,20 @@ export interface components {
             /** Last Slot */
             last_slot?: string | null;
         };
-        /** Founding */
-        Founding: {
-            /** Name */
-            name: string;
-            /** Goal */
-            goal: string;
-            /**
-             * Mode
-             * @enum {string}
-             */
-            mode: "finite" | "infinite";
-        };
-        /** Harvest */
-        Harvest: {
-            /** Thread Id */
-            thread_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Insights */
-            insights: number;
-            /**
-             * Passed Over
-             * @description It was closed without anybody looking back on it.
-             */
-            passed_over: boolean;
-        };
-        /** Health */
-        Health: {
-            /** Status */
-            status: string;
-        };
-        /** Held */
-        Held: {
-            /** Id */
-            id: string;
-            /** Agent Id */
-            agent_id: string;
+        /**
+         * FolderView
+         * @description The entries of a folder.
+         */
+        FolderView: {
             /** Path */
             path: string;
+            /** Entries */
+            entries: components["schemas"]["FileView"][];
+        };
+        /** HealthView */
+        HealthView: {
+            /** Status */
+            status: string;
         };
         /** HeldView */
         HeldView: {
@@ -1877,7 +1942,7 @@ export interface components {
             text: string;
             /**
              * Source
-             * @description Where its words come from, as far as that is known.
+             * @description Where the content comes from, if known.
              */
             source: string;
             /**
@@ -1885,61 +1950,6 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-        };
-        /** Hiring */
-        Hiring: {
-            /** Agent Id */
-            agent_id: string;
-            /** Name */
-            name: string;
-            /** Role */
-            role: string;
-            /** Model */
-            model: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "llm" | "cli";
-            /**
-             * Created For
-             * @description The node it was hired for, if it leaves with its end.
-             */
-            created_for: string | null;
-        };
-        /** HitView */
-        HitView: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "note" | "page" | "insight" | "report";
-            /**
-             * Ref
-             * @description Where it is from: a path, an address, the id of an insight or a node.
-             */
-            ref: string;
-            /** Title */
-            title: string;
-            /** Text */
-            text: string;
-            /**
-             * Tainted
-             * @description Nobody on the team vouches for these words.
-             */
-            tainted: boolean;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-        };
-        /** InThread */
-        InThread: {
-            /** Thread Id */
-            thread_id: string;
-            /** Node Id */
-            node_id: string;
         };
         /** InboxItem */
         InboxItem: {
@@ -1951,12 +1961,12 @@ export interface components {
             state: "unread" | "read" | "answered";
             /**
              * Needs Answer
-             * @description Whether somebody waits for the person's word.
+             * @description Whether a node waits for the person's answer.
              */
             needs_answer: boolean;
             /**
              * Deliveries
-             * @description How it fared on its way to the person's channels.
+             * @description The deliveries to the person's channels.
              */
             deliveries: components["schemas"]["Delivery"][];
         };
@@ -1966,7 +1976,7 @@ export interface components {
             items: components["schemas"]["InboxItem"][];
             /**
              * Cursor
-             * @description For `after`, to get the next page; null if this was the last.
+             * @description The value of `after` for the next page; null on the last page.
              */
             cursor: string | null;
             /** Unread */
@@ -2020,15 +2030,34 @@ export interface components {
             contradicts?: string | null;
         };
         /**
+         * InsightLearned
+         * @description An agent learned an insight.
+         */
+        InsightLearned: {
+            /** Id */
+            id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Stands
+             * @description The insight that is in force for this content: this one, or one that was known before.
+             */
+            stands: string;
+            /** Change Id */
+            change_id: string;
+            /** Held */
+            held: boolean;
+        };
+        /**
          * InsightLearnedEvent
-         * @description `insight.learned`
+         * @description `insight.learned`: An agent learned an insight.
          */
         InsightLearnedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2041,7 +2070,7 @@ export interface components {
              * @enum {string}
              */
             type: "insight.learned";
-            data: components["schemas"]["Learned"];
+            data: components["schemas"]["InsightLearned"];
         };
         /** IssuedToken */
         IssuedToken: {
@@ -2068,11 +2097,14 @@ export interface components {
             expires_at: string | null;
             /**
              * Secret
-             * @description Shown this once and kept nowhere.
+             * @description Shown only once; the server stores a hash.
              */
             secret: string;
         };
-        /** KnowledgeChanged */
+        /**
+         * KnowledgeChanged
+         * @description Known items were changed, removed, merged, or a change was undone.
+         */
         KnowledgeChanged: {
             /** Verb */
             verb: string;
@@ -2083,14 +2115,14 @@ export interface components {
         };
         /**
          * KnowledgeChangedEvent
-         * @description `knowledge.changed`
+         * @description `knowledge.changed`: Known items were changed, removed, merged, or a change was undone.
          */
         KnowledgeChangedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2106,15 +2138,27 @@ export interface components {
             data: components["schemas"]["KnowledgeChanged"];
         };
         /**
+         * KnowledgeHeld
+         * @description Content waits for a person before it is used.
+         */
+        KnowledgeHeld: {
+            /** Id */
+            id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Path */
+            path: string;
+        };
+        /**
          * KnowledgeHeldEvent
-         * @description `knowledge.held`
+         * @description `knowledge.held`: Content waits for a person before it is used.
          */
         KnowledgeHeldEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2127,142 +2171,30 @@ export interface components {
              * @enum {string}
              */
             type: "knowledge.held";
-            data: components["schemas"]["Held"];
-        };
-        /** Learned */
-        Learned: {
-            /** Id */
-            id: string;
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Stands
-             * @description What says the same and counts: itself, or what was known before.
-             */
-            stands: string;
-            /** Change Id */
-            change_id: string;
-            /** Held */
-            held: boolean;
-        };
-        /**
-         * Line
-         * @description What a node itself cost for one purpose with one model.
-         */
-        Line: {
-            /** Purpose */
-            purpose: string;
-            /** Model */
-            model: string;
-            sum: components["schemas"]["Sum"];
+            data: components["schemas"]["KnowledgeHeld"];
         };
         /** LinkView */
         LinkView: {
             /**
              * Path
-             * @description To be opened in a browser on this server; good once.
+             * @description The path to open in a browser on this server; valid once.
              */
             path: string;
             /** Expires At */
             expires_at: string | null;
         };
         /**
-         * Listing
-         * @description What is in a folder.
+         * MarkReadRequest
+         * @example {
+         *       "seq": 12
+         *     }
          */
-        Listing: {
-            /** Path */
-            path: string;
-            /** Entries */
-            entries: components["schemas"]["FileView"][];
-        };
-        /** MadeTrigger */
-        MadeTrigger: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
+        MarkReadRequest: {
             /**
-             * Type
-             * @enum {string}
+             * Seq
+             * @description The `seq` of the last message that was read.
              */
-            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Payload */
-            payload: {
-                [key: string]: unknown;
-            };
-            /** Zone */
-            zone: string;
-            /**
-             * Misfire
-             * @enum {string}
-             */
-            misfire: "once" | "all" | "skip";
-            /**
-             * Overlap
-             * @enum {string}
-             */
-            overlap: "skip" | "queue";
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "active" | "paused" | "expired" | "cancelled";
-            /**
-             * Due At
-             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
-             */
-            due_at: string | null;
-            /** Is Overdue */
-            is_overdue: boolean;
-            /** Fired At */
-            fired_at: string | null;
-            /** Fired */
-            fired: number;
-            /** Skipped */
-            skipped: number;
-            /**
-             * Gated
-             * @description How often there was nothing to wake anybody for; that cost nothing.
-             */
-            gated: number;
-            /** Made By */
-            made_by: string;
-            /** Promised To */
-            promised_to: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Ended */
-            ended: string | null;
-            cost: components["schemas"]["Cost"];
-            /**
-             * Secret
-             * @description What a webhook's caller must send; shown this once.
-             */
-            secret?: string | null;
-        };
-        /** Member */
-        Member: {
-            /** Agent Id */
-            agent_id: string;
-            /** Name */
-            name: string;
+            seq: number;
         };
         /**
          * Memory
@@ -2303,15 +2235,48 @@ export interface components {
             contradicts?: string | null;
         };
         /**
+         * MemoryWritten
+         * @description An agent wrote a memory (with its ids) or a note (with its path).
+         */
+        MemoryWritten: {
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Id
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Stands
+             * @default null
+             */
+            stands: string | null;
+            /**
+             * Change Id
+             * @default null
+             */
+            change_id: string | null;
+            /**
+             * Held
+             * @default null
+             */
+            held: boolean | null;
+            /**
+             * Path
+             * @default null
+             */
+            path: string | null;
+        };
+        /**
          * MemoryWrittenEvent
-         * @description `memory.written`
+         * @description `memory.written`: An agent wrote a memory (with its ids) or a note (with its path).
          */
         MemoryWrittenEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2324,18 +2289,51 @@ export interface components {
              * @enum {string}
              */
             type: "memory.written";
-            data: components["schemas"]["Remembered"];
+            data: components["schemas"]["MemoryWritten"];
+        };
+        /**
+         * MessageRequest
+         * @description A message from the person to an agent.
+         * @example {
+         *       "message": "Also include pricing, please."
+         *     }
+         */
+        MessageRequest: {
+            /** Message */
+            message: string;
+            /**
+             * Mode
+             * @description A nudge needs no reply and goes to the running node.
+             * @default send
+             * @enum {string}
+             */
+            mode: "send" | "nudge";
+            /**
+             * Client Id
+             * @description A message with a known id is not sent again; the first one is returned.
+             */
+            client_id?: string | null;
+            /** Attachments */
+            attachments?: components["schemas"]["AttachmentRequest"][];
+        };
+        /**
+         * MessageSeen
+         * @description The recipient received these messages.
+         */
+        MessageSeen: {
+            /** Message Ids */
+            message_ids: string[];
         };
         /**
          * MessageSeenEvent
-         * @description `message.seen`
+         * @description `message.seen`: The recipient received these messages.
          */
         MessageSeenEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2348,18 +2346,39 @@ export interface components {
              * @enum {string}
              */
             type: "message.seen";
-            data: components["schemas"]["Seen"];
+            data: components["schemas"]["MessageSeen"];
+        };
+        /**
+         * MessageSent
+         * @description A message was sent that needs no answer.
+         */
+        MessageSent: {
+            /** Message Id */
+            message_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
+            /** Sender */
+            sender: string;
+            /** Recipient */
+            recipient: string;
+            /** Text */
+            text: string;
+            /** Node Id */
+            node_id: string | null;
         };
         /**
          * MessageSentEvent
-         * @description `message.sent`
+         * @description `message.sent`: A message was sent that needs no answer.
          */
         MessageSentEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2372,7 +2391,7 @@ export interface components {
              * @enum {string}
              */
             type: "message.sent";
-            data: components["schemas"]["Said"];
+            data: components["schemas"]["MessageSent"];
         };
         /** MessageView */
         MessageView: {
@@ -2382,7 +2401,7 @@ export interface components {
             team_id: string;
             /**
              * Seq
-             * @description Its place in the recipient's mailbox.
+             * @description The message's position in the recipient's mailbox.
              */
             seq: number;
             /** Sender */
@@ -2417,7 +2436,7 @@ export interface components {
             created_at: string;
             /**
              * Seen At
-             * @description When its recipient heard it: an agent at a step of its work, the person by reading.
+             * @description When the recipient received it: an agent at a step of its work, the person by reading it.
              */
             seen_at: string | null;
             /** Answered At */
@@ -2426,22 +2445,32 @@ export interface components {
             decision: ("approve" | "deny") | null;
             /**
              * Rating
-             * @description What the person thought of a briefing.
+             * @description The person's rating of a briefing.
              */
             rating: ("up" | "down") | null;
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
-            call: components["schemas"]["CallView"] | null;
+            call: components["schemas"]["ToolCallView"] | null;
+        };
+        /**
+         * ModelFailed
+         * @description A model call failed.
+         */
+        ModelFailed: {
+            /** Node Id */
+            node_id: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * ModelFailedEvent
-         * @description `model.failed`
+         * @description `model.failed`: A model call failed.
          */
         ModelFailedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2454,7 +2483,7 @@ export interface components {
              * @enum {string}
              */
             type: "model.failed";
-            data: components["schemas"]["Failure"];
+            data: components["schemas"]["ModelFailed"];
         };
         /**
          * NewGoal
@@ -2465,7 +2494,7 @@ export interface components {
         NewGoal: {
             /** Goal */
             goal: string;
-            budget?: components["schemas"]["BudgetBody"] | null;
+            budget?: components["schemas"]["BudgetRequest"] | null;
         };
         /**
          * NewInsight
@@ -2550,20 +2579,20 @@ export interface components {
             model: string;
             /**
              * Soul
-             * @description Who the team is: its SOUL.md.
+             * @description The team's identity: the content of its SOUL.md.
              * @default
              */
             soul: string;
-            budget?: components["schemas"]["BudgetBody"] | null;
+            budget?: components["schemas"]["BudgetRequest"] | null;
             /** Tools */
             tools?: string[];
             /**
              * Workers
-             * @description How many members it may have at a time.
+             * @description The most members at a time.
              */
             workers?: number | null;
             /** Permissions */
-            permissions?: components["schemas"]["RuleBody"][];
+            permissions?: components["schemas"]["PermissionRule"][];
             /**
              * Learns
              * @default true
@@ -2571,7 +2600,7 @@ export interface components {
             learns: boolean;
             /**
              * Start
-             * @description Whether to get to work at once.
+             * @description Whether to start working immediately.
              * @default true
              */
             start: boolean;
@@ -2597,7 +2626,7 @@ export interface components {
             scope: "read" | "talk" | "operate" | "admin";
             /**
              * Days
-             * @description How long it is good for.
+             * @description How many days it is valid.
              */
             days?: number | null;
         };
@@ -2622,7 +2651,7 @@ export interface components {
             type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
             /**
              * Agent
-             * @description Whose; by default the coordinator's.
+             * @description The agent to wake; by default the coordinator.
              */
             agent?: string | null;
             /** Config */
@@ -2641,15 +2670,39 @@ export interface components {
             };
         };
         /**
+         * NodeAssigned
+         * @description A node entered an agent's queue: for the first time, after a wait, or for a retry.
+         */
+        NodeAssigned: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Agent
+             * @description The agent's name, if the node is assigned for the first time.
+             * @default null
+             */
+            agent: string | null;
+            /**
+             * Added
+             * @description For a retry: by how much each exhausted limit was raised.
+             * @default null
+             */
+            added: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
          * NodeAssignedEvent
-         * @description `node.assigned`
+         * @description `node.assigned`: A node entered an agent's queue: for the first time, after a wait, or for a retry.
          */
         NodeAssignedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2662,18 +2715,35 @@ export interface components {
              * @enum {string}
              */
             type: "node.assigned";
-            data: components["schemas"]["Assignment"];
+            data: components["schemas"]["NodeAssigned"];
+        };
+        /**
+         * NodeCancelled
+         * @description A node was cancelled.
+         */
+        NodeCancelled: {
+            /** Node Id */
+            node_id: string;
+            reason: components["schemas"]["StopReason"] | null;
+            /** Result */
+            result: string | null;
+            /**
+             * Doubts
+             * @description Acceptance criteria that the result could not be shown to meet.
+             * @default null
+             */
+            doubts: string | null;
         };
         /**
          * NodeCancelledEvent
-         * @description `node.cancelled`
+         * @description `node.cancelled`: A node was cancelled.
          */
         NodeCancelledEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2686,18 +2756,28 @@ export interface components {
              * @enum {string}
              */
             type: "node.cancelled";
-            data: components["schemas"]["End"];
+            data: components["schemas"]["NodeCancelled"];
+        };
+        /**
+         * NodeCheckpoint
+         * @description An agent recorded its progress on a node.
+         */
+        NodeCheckpoint: {
+            /** Node Id */
+            node_id: string;
+            /** Summary */
+            summary: string;
         };
         /**
          * NodeCheckpointEvent
-         * @description `node.checkpoint`
+         * @description `node.checkpoint`: An agent recorded its progress on a node.
          */
         NodeCheckpointEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2710,18 +2790,35 @@ export interface components {
              * @enum {string}
              */
             type: "node.checkpoint";
-            data: components["schemas"]["Checkpoint"];
+            data: components["schemas"]["NodeCheckpoint"];
+        };
+        /**
+         * NodeCompleted
+         * @description A node ended with a result.
+         */
+        NodeCompleted: {
+            /** Node Id */
+            node_id: string;
+            reason: components["schemas"]["StopReason"] | null;
+            /** Result */
+            result: string | null;
+            /**
+             * Doubts
+             * @description Acceptance criteria that the result could not be shown to meet.
+             * @default null
+             */
+            doubts: string | null;
         };
         /**
          * NodeCompletedEvent
-         * @description `node.completed`
+         * @description `node.completed`: A node ended with a result.
          */
         NodeCompletedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2734,18 +2831,77 @@ export interface components {
              * @enum {string}
              */
             type: "node.completed";
-            data: components["schemas"]["End"];
+            data: components["schemas"]["NodeCompleted"];
+        };
+        /**
+         * NodeCosts
+         * @description A node with what it cost, and the bills of what is below it.
+         */
+        NodeCosts: {
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Agent Id */
+            agent_id: string | null;
+            /** Agent */
+            agent: string;
+            /** Lines */
+            lines?: components["schemas"]["CostLine"][];
+            /** Below */
+            below?: components["schemas"]["NodeCosts"][];
+            /**
+             * @default {
+             *       "calls": 0,
+             *       "lost": 0,
+             *       "input_tokens": 0,
+             *       "output_tokens": 0,
+             *       "cached_tokens": 0,
+             *       "usd": 0,
+             *       "unpriced": 0
+             *     }
+             */
+            total: components["schemas"]["CostSum"];
+        };
+        /**
+         * NodeCreated
+         * @description A node was added to the board.
+         */
+        NodeCreated: {
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Creator Id */
+            creator_id: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /**
+             * Needs
+             * @description Nodes that must succeed before this node starts.
+             */
+            needs: string[];
         };
         /**
          * NodeCreatedEvent
-         * @description `node.created`
+         * @description `node.created`: A node was added to the board.
          */
         NodeCreatedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2758,7 +2914,7 @@ export interface components {
              * @enum {string}
              */
             type: "node.created";
-            data: components["schemas"]["Creation"];
+            data: components["schemas"]["NodeCreated"];
         };
         /** NodeDetail */
         NodeDetail: {
@@ -2823,8 +2979,8 @@ export interface components {
             ended_at: string | null;
             /** Stalled At */
             stalled_at: string | null;
-            /** @description Of this node and everything below it. */
-            cost: components["schemas"]["Cost"];
+            /** @description The cost of this node and all nodes below it. */
+            cost: components["schemas"]["CostView"];
             /** Refs */
             refs: {
                 [key: string]: string;
@@ -2839,7 +2995,7 @@ export interface components {
             budget: components["schemas"]["Budget"];
             /**
              * Manifest
-             * @description What it published, with the hash of each file.
+             * @description The published files, each with its hash.
              */
             manifest: {
                 [key: string]: string;
@@ -2850,20 +3006,37 @@ export interface components {
             children: string[];
             /**
              * Started
-             * @description How often somebody sat down to it.
+             * @description How many times work on it was started.
              */
             started: number;
         };
         /**
+         * NodeFailed
+         * @description A node ended without a usable result.
+         */
+        NodeFailed: {
+            /** Node Id */
+            node_id: string;
+            reason: components["schemas"]["StopReason"] | null;
+            /** Result */
+            result: string | null;
+            /**
+             * Doubts
+             * @description Acceptance criteria that the result could not be shown to meet.
+             * @default null
+             */
+            doubts: string | null;
+        };
+        /**
          * NodeFailedEvent
-         * @description `node.failed`
+         * @description `node.failed`: A node ended without a usable result.
          */
         NodeFailedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2876,18 +3049,33 @@ export interface components {
              * @enum {string}
              */
             type: "node.failed";
-            data: components["schemas"]["End"];
+            data: components["schemas"]["NodeFailed"];
+        };
+        /**
+         * NodeOutput
+         * @description A program that works on a node wrote output.
+         */
+        NodeOutput: {
+            /** Node Id */
+            node_id: string;
+            /** Text */
+            text: string;
+            /**
+             * Bytes
+             * @description Bytes the program has written since the previous event of this type.
+             */
+            bytes: number;
         };
         /**
          * NodeOutputEvent
-         * @description `node.output`
+         * @description `node.output`: A program that works on a node wrote output.
          */
         NodeOutputEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2900,18 +3088,28 @@ export interface components {
              * @enum {string}
              */
             type: "node.output";
-            data: components["schemas"]["Output"];
+            data: components["schemas"]["NodeOutput"];
+        };
+        /**
+         * NodeStalled
+         * @description A running node has made no progress for longer than the watchdog allows.
+         */
+        NodeStalled: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string | null;
         };
         /**
          * NodeStalledEvent
-         * @description `node.stalled`
+         * @description `node.stalled`: A running node has made no progress for longer than the watchdog allows.
          */
         NodeStalledEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2924,18 +3122,30 @@ export interface components {
              * @enum {string}
              */
             type: "node.stalled";
-            data: components["schemas"]["Stall"];
+            data: components["schemas"]["NodeStalled"];
+        };
+        /**
+         * NodeStarted
+         * @description An agent started or continued to work on a node.
+         */
+        NodeStarted: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Attempt */
+            attempt: number;
         };
         /**
          * NodeStartedEvent
-         * @description `node.started`
+         * @description `node.started`: An agent started or continued to work on a node.
          */
         NodeStartedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -2948,7 +3158,7 @@ export interface components {
              * @enum {string}
              */
             type: "node.started";
-            data: components["schemas"]["Start"];
+            data: components["schemas"]["NodeStarted"];
         };
         /**
          * NodeStatus
@@ -3018,19 +3228,34 @@ export interface components {
             ended_at: string | null;
             /** Stalled At */
             stalled_at: string | null;
-            /** @description Of this node and everything below it. */
-            cost: components["schemas"]["Cost"];
+            /** @description The cost of this node and all nodes below it. */
+            cost: components["schemas"]["CostView"];
+        };
+        /**
+         * NodeWaiting
+         * @description A node waits; it costs nothing meanwhile.
+         */
+        NodeWaiting: {
+            /** Node Id */
+            node_id: string;
+            /**
+             * On
+             * @description What the node waits for: `node:…`, `stage:…`, `answer:…`, `approval:…` or `time:…`.
+             */
+            on: string[];
+            /** Reason */
+            reason: string | null;
         };
         /**
          * NodeWaitingEvent
-         * @description `node.waiting`
+         * @description `node.waiting`: A node waits; it costs nothing meanwhile.
          */
         NodeWaitingEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3043,201 +3268,46 @@ export interface components {
              * @enum {string}
              */
             type: "node.waiting";
-            data: components["schemas"]["Waiting"];
+            data: components["schemas"]["NodeWaiting"];
         };
         /**
-         * Nothing
-         * @description The type says it all.
+         * NoteDraft
+         * @description A note for a file that waits for a person, since nobody vouches for its words.
          */
-        Nothing: Record<string, never>;
-        /** Opening */
-        Opening: {
-            /** Thread Id */
-            thread_id: string;
-            /** Node Id */
-            node_id: string;
-            /** Agent Id */
-            agent_id: string;
-        };
-        /** Output */
-        Output: {
-            /** Node Id */
-            node_id: string;
-            /** Text */
-            text: string;
-            /**
-             * Bytes
-             * @description How much the program has said since the last of these.
-             */
-            bytes: number;
-        };
-        /**
-         * QuestionAnsweredEvent
-         * @description `question.answered`
-         */
-        QuestionAnsweredEvent: {
+        NoteDraft: {
+            /** Id */
+            id: string;
             /** Team Id */
             team_id: string;
-            /**
-             * Seq
-             * @description Its number in its team: dense, in the order of commits.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "question.answered";
-            data: components["schemas"]["Answer"];
-        };
-        /**
-         * QuestionAskedEvent
-         * @description `question.asked`
-         */
-        QuestionAskedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description Its number in its team: dense, in the order of commits.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "question.asked";
-            data: components["schemas"]["Said"];
-        };
-        /** Rated */
-        Rated: {
-            /** Message Id */
-            message_id: string;
-            /**
-             * Rating
-             * @enum {string}
-             */
-            rating: "up" | "down";
-            /** Threshold */
-            threshold: number;
-        };
-        /**
-         * ReadUpTo
-         * @example {
-         *       "seq": 12
-         *     }
-         */
-        ReadUpTo: {
-            /**
-             * Seq
-             * @description The place of the last message that was read.
-             */
-            seq: number;
-        };
-        /** Reconvening */
-        Reconvening: {
-            /** Stage Id */
-            stage_id: string;
-            /** Name */
-            name: string;
-            /** Assessment */
-            assessment: string;
-        };
-        /**
-         * Remembered
-         * @description A memory, with its ids, or a note, with its path.
-         */
-        Remembered: {
             /** Agent Id */
             agent_id: string;
+            /** Path */
+            path: string;
+            /** Content */
+            content: string;
             /**
-             * Id
-             * @default null
+             * Created At
+             * Format: date-time
              */
-            id: string | null;
+            created_at: string;
+            /** Author */
+            author: string;
+            /** Source Thread Id */
+            source_thread_id?: string | null;
+            /** Tainted By */
+            tainted_by?: string | null;
             /**
-             * Stands
-             * @default null
+             * Status
+             * @default held
+             * @enum {string}
              */
-            stands: string | null;
-            /**
-             * Change Id
-             * @default null
-             */
-            change_id: string | null;
-            /**
-             * Held
-             * @default null
-             */
-            held: boolean | null;
-            /**
-             * Path
-             * @default null
-             */
-            path: string | null;
-        };
-        /** Reply */
-        Reply: {
-            /** Node Id */
-            node_id: string;
-            /** Thread Id */
-            thread_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Seq */
-            seq: number;
-            /**
-             * Text
-             * @description Shortened; the thread has all of it.
-             */
-            text: string;
-            /** Calls */
-            calls: components["schemas"]["Call"][];
-            /** Tokens */
-            tokens: number;
-            /** Usd */
-            usd: number | null;
-        };
-        /** Result */
-        Result: {
-            /** Node Id */
-            node_id: string;
-            /** Call Id */
-            call_id: string;
-            /** Tool */
-            tool: string;
-            /** Failed */
-            failed: boolean;
-            /**
-             * Text
-             * @description Shortened; the thread has all of it.
-             */
-            text: string;
-        };
-        /** Resumption */
-        Resumption: {
-            /**
-             * Goal
-             * @description The new goal, if it goes on because it was given one.
-             * @default null
-             */
-            goal: string | null;
+            status: "held" | "accepted" | "written" | "removed";
         };
         /**
-         * RuleBody
-         * @description The first rule that matches a call decides whether it may be made.
+         * PermissionRule
+         * @description A permission rule. The first rule that matches a tool call decides on it.
          */
-        RuleBody: {
+        PermissionRule: {
             /**
              * Tool
              * @example bash
@@ -3254,8 +3324,52 @@ export interface components {
              */
             pattern: string;
         };
-        /** Said */
-        Said: {
+        /**
+         * QuestionAnswered
+         * @description A question or a request for approval was answered.
+         */
+        QuestionAnswered: {
+            /**
+             * Message Id
+             * @description The question.
+             */
+            message_id: string;
+            /** Node Id */
+            node_id: string | null;
+            /** Text */
+            text: string;
+            /** Decision */
+            decision: ("approve" | "deny") | null;
+        };
+        /**
+         * QuestionAnsweredEvent
+         * @description `question.answered`: A question or a request for approval was answered.
+         */
+        QuestionAnsweredEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "question.answered";
+            data: components["schemas"]["QuestionAnswered"];
+        };
+        /**
+         * QuestionAsked
+         * @description A question or a request for approval was sent.
+         */
+        QuestionAsked: {
             /** Message Id */
             message_id: string;
             /**
@@ -3272,18 +3386,77 @@ export interface components {
             /** Node Id */
             node_id: string | null;
         };
-        /** Seen */
-        Seen: {
-            /** Message Ids */
-            message_ids: string[];
+        /**
+         * QuestionAskedEvent
+         * @description `question.asked`: A question or a request for approval was sent.
+         */
+        QuestionAskedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "question.asked";
+            data: components["schemas"]["QuestionAsked"];
         };
         /**
-         * Sought
+         * RatingRequest
+         * @example {
+         *       "thumb": "up"
+         *     }
+         */
+        RatingRequest: {
+            /**
+             * Thumb
+             * @enum {string}
+             */
+            thumb: "up" | "down";
+        };
+        /** SearchHitView */
+        SearchHitView: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "note" | "page" | "insight" | "report";
+            /**
+             * Ref
+             * @description The source: a path, a URL, or the id of an insight or node.
+             */
+            ref: string;
+            /** Title */
+            title: string;
+            /** Text */
+            text: string;
+            /**
+             * Tainted
+             * @description Nobody on the team vouches for these words.
+             */
+            tainted: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+        };
+        /**
+         * SearchRequest
          * @example {
          *       "query": "earnings"
          *     }
          */
-        Sought: {
+        SearchRequest: {
             /** Query */
             query: string;
             /**
@@ -3312,8 +3485,11 @@ export interface components {
              */
             wants: "all" | "majority" | "any";
         };
-        /** StageEnd */
-        StageEnd: {
+        /**
+         * StageEnded
+         * @description A stage was met, broken or timed out.
+         */
+        StageEnded: {
             /** Stage Id */
             stage_id: string;
             /** Name */
@@ -3326,14 +3502,14 @@ export interface components {
         };
         /**
          * StageEndedEvent
-         * @description `stage.ended`
+         * @description `stage.ended`: A stage was met, broken or timed out.
          */
         StageEndedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3346,18 +3522,30 @@ export interface components {
              * @enum {string}
              */
             type: "stage.ended";
-            data: components["schemas"]["StageEnd"];
+            data: components["schemas"]["StageEnded"];
+        };
+        /**
+         * StageReconvened
+         * @description A stage's owner assessed the results of an ended stage.
+         */
+        StageReconvened: {
+            /** Stage Id */
+            stage_id: string;
+            /** Name */
+            name: string;
+            /** Assessment */
+            assessment: string;
         };
         /**
          * StageReconvenedEvent
-         * @description `stage.reconvened`
+         * @description `stage.reconvened`: A stage's owner assessed the results of an ended stage.
          */
         StageReconvenedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3370,10 +3558,13 @@ export interface components {
              * @enum {string}
              */
             type: "stage.reconvened";
-            data: components["schemas"]["Reconvening"];
+            data: components["schemas"]["StageReconvened"];
         };
-        /** StageStart */
-        StageStart: {
+        /**
+         * StageStarted
+         * @description A stage was opened with its first nodes.
+         */
+        StageStarted: {
             /** Stage Id */
             stage_id: string;
             /** Name */
@@ -3383,14 +3574,14 @@ export interface components {
         };
         /**
          * StageStartedEvent
-         * @description `stage.started`
+         * @description `stage.started`: A stage was opened with its first nodes.
          */
         StageStartedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3403,7 +3594,7 @@ export interface components {
              * @enum {string}
              */
             type: "stage.started";
-            data: components["schemas"]["StageStart"];
+            data: components["schemas"]["StageStarted"];
         };
         /** StageView */
         StageView: {
@@ -3433,22 +3624,6 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
         };
-        /** Stall */
-        Stall: {
-            /** Node Id */
-            node_id: string;
-            /** Agent Id */
-            agent_id: string | null;
-        };
-        /** Start */
-        Start: {
-            /** Node Id */
-            node_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Attempt */
-            attempt: number;
-        };
         /**
          * StopReason
          * @description Why a node ended: a value a program can act on, beside the words for people.
@@ -3456,66 +3631,20 @@ export interface components {
          */
         StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
         /**
-         * Stopped
-         * @description How much an emergency stop ended.
+         * TeamArchived
+         * @description A person archived the team; nothing of it is deleted.
          */
-        Stopped: {
-            /** Teams */
-            teams: number;
-            /** Nodes */
-            nodes: number;
-        };
-        /**
-         * Sum
-         * @description What some calls to models came to.
-         */
-        Sum: {
-            /**
-             * Calls
-             * @default 0
-             */
-            calls: number;
-            /**
-             * Lost
-             * @default 0
-             */
-            lost: number;
-            /**
-             * Input Tokens
-             * @default 0
-             */
-            input_tokens: number;
-            /**
-             * Output Tokens
-             * @default 0
-             */
-            output_tokens: number;
-            /**
-             * Cached Tokens
-             * @default 0
-             */
-            cached_tokens: number;
-            /**
-             * Usd
-             * @default 0
-             */
-            usd: number;
-            /**
-             * Unpriced
-             * @default 0
-             */
-            unpriced: number;
-        };
+        TeamArchived: Record<string, never>;
         /**
          * TeamArchivedEvent
-         * @description `team.archived`
+         * @description `team.archived`: A person archived the team; nothing of it is deleted.
          */
         TeamArchivedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3528,18 +3657,23 @@ export interface components {
              * @enum {string}
              */
             type: "team.archived";
-            data: components["schemas"]["Nothing"];
+            data: components["schemas"]["TeamArchived"];
         };
         /**
+         * TeamCompleted
+         * @description The team reached its goal and has no work left.
+         */
+        TeamCompleted: Record<string, never>;
+        /**
          * TeamCompletedEvent
-         * @description `team.completed`
+         * @description `team.completed`: The team reached its goal and has no work left.
          */
         TeamCompletedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3552,18 +3686,53 @@ export interface components {
              * @enum {string}
              */
             type: "team.completed";
-            data: components["schemas"]["Nothing"];
+            data: components["schemas"]["TeamCompleted"];
+        };
+        /** TeamCosts */
+        TeamCosts: {
+            /** Team Id */
+            team_id: string;
+            total: components["schemas"]["CostSum"];
+            /** By Agent */
+            by_agent: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** By Purpose */
+            by_purpose: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** By Model */
+            by_model: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** Runs */
+            runs: components["schemas"]["NodeCosts"][];
+        };
+        /**
+         * TeamCreated
+         * @description A person or program created the team.
+         */
+        TeamCreated: {
+            /** Name */
+            name: string;
+            /** Goal */
+            goal: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "finite" | "infinite";
         };
         /**
          * TeamCreatedEvent
-         * @description `team.created`
+         * @description `team.created`: A person or program created the team.
          */
         TeamCreatedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3576,18 +3745,23 @@ export interface components {
              * @enum {string}
              */
             type: "team.created";
-            data: components["schemas"]["Founding"];
+            data: components["schemas"]["TeamCreated"];
         };
         /**
+         * TeamPaused
+         * @description A person paused the team.
+         */
+        TeamPaused: Record<string, never>;
+        /**
          * TeamPausedEvent
-         * @description `team.paused`
+         * @description `team.paused`: A person paused the team.
          */
         TeamPausedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3600,18 +3774,30 @@ export interface components {
              * @enum {string}
              */
             type: "team.paused";
-            data: components["schemas"]["Nothing"];
+            data: components["schemas"]["TeamPaused"];
+        };
+        /**
+         * TeamResumed
+         * @description The team is active again.
+         */
+        TeamResumed: {
+            /**
+             * Goal
+             * @description The new goal, if the team continues because it was given one.
+             * @default null
+             */
+            goal: string | null;
         };
         /**
          * TeamResumedEvent
-         * @description `team.resumed`
+         * @description `team.resumed`: The team is active again.
          */
         TeamResumedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3624,18 +3810,23 @@ export interface components {
              * @enum {string}
              */
             type: "team.resumed";
-            data: components["schemas"]["Resumption"];
+            data: components["schemas"]["TeamResumed"];
         };
         /**
+         * TeamStopped
+         * @description A person stopped the team; its open work is cancelled.
+         */
+        TeamStopped: Record<string, never>;
+        /**
          * TeamStoppedEvent
-         * @description `team.stopped`
+         * @description `team.stopped`: A person stopped the team; its open work is cancelled.
          */
         TeamStoppedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3648,7 +3839,7 @@ export interface components {
              * @enum {string}
              */
             type: "team.stopped";
-            data: components["schemas"]["Nothing"];
+            data: components["schemas"]["TeamStopped"];
         };
         /** TeamView */
         TeamView: {
@@ -3681,7 +3872,7 @@ export interface components {
             members: number;
             /**
              * Working
-             * @description Members that are at work now.
+             * @description Members that are working now.
              */
             working: number;
             /** Open Questions */
@@ -3692,41 +3883,30 @@ export interface components {
             usd: number;
             /**
              * Head
-             * @description The number of its newest event.
+             * @description The number of the team's newest event.
              */
             head: number;
         };
         /**
-         * TheAnswer
-         * @description Words for a question; a decision, with a note if you like, for an approval.
-         * @example {
-         *       "text": "Data centre only."
-         *     }
+         * ThreadCompacted
+         * @description A summary replaced the older turns in what the model is shown.
          */
-        TheAnswer: {
-            /**
-             * Text
-             * @default
-             */
-            text: string;
-            /** Decision */
-            decision?: ("approve" | "deny") | null;
-            /**
-             * Note
-             * @default
-             */
-            note: string;
+        ThreadCompacted: {
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
         };
         /**
          * ThreadCompactedEvent
-         * @description `thread.compacted`
+         * @description `thread.compacted`: A summary replaced the older turns in what the model is shown.
          */
         ThreadCompactedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3739,18 +3919,35 @@ export interface components {
              * @enum {string}
              */
             type: "thread.compacted";
-            data: components["schemas"]["InThread"];
+            data: components["schemas"]["ThreadCompacted"];
+        };
+        /**
+         * ThreadHarvested
+         * @description Reflection on a closed thread ended.
+         */
+        ThreadHarvested: {
+            /** Thread Id */
+            thread_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Insights */
+            insights: number;
+            /**
+             * Passed Over
+             * @description The thread was closed without reflection.
+             */
+            passed_over: boolean;
         };
         /**
          * ThreadHarvestedEvent
-         * @description `thread.harvested`
+         * @description `thread.harvested`: Reflection on a closed thread ended.
          */
         ThreadHarvestedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3763,18 +3960,30 @@ export interface components {
              * @enum {string}
              */
             type: "thread.harvested";
-            data: components["schemas"]["Harvest"];
+            data: components["schemas"]["ThreadHarvested"];
+        };
+        /**
+         * ThreadOpened
+         * @description A node got its thread.
+         */
+        ThreadOpened: {
+            /** Thread Id */
+            thread_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
         };
         /**
          * ThreadOpenedEvent
-         * @description `thread.opened`
+         * @description `thread.opened`: A node got its thread.
          */
         ThreadOpenedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3787,7 +3996,7 @@ export interface components {
              * @enum {string}
              */
             type: "thread.opened";
-            data: components["schemas"]["Opening"];
+            data: components["schemas"]["ThreadOpened"];
         };
         /** ThreadView */
         ThreadView: {
@@ -3814,19 +4023,6 @@ export interface components {
             /** Closed At */
             closed_at: string | null;
         };
-        /**
-         * Thumb
-         * @example {
-         *       "thumb": "up"
-         *     }
-         */
-        Thumb: {
-            /**
-             * Thumb
-             * @enum {string}
-             */
-            thumb: "up" | "down";
-        };
         /** TokenView */
         TokenView: {
             /** Id */
@@ -3851,16 +4047,46 @@ export interface components {
             /** Expires At */
             expires_at: string | null;
         };
+        /** ToolCallView */
+        ToolCallView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Arguments */
+            arguments: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * ToolResult
+         * @description A tool call returned.
+         */
+        ToolResult: {
+            /** Node Id */
+            node_id: string;
+            /** Call Id */
+            call_id: string;
+            /** Tool */
+            tool: string;
+            /** Failed */
+            failed: boolean;
+            /**
+             * Text
+             * @description Shortened; the thread has the whole text.
+             */
+            text: string;
+        };
         /**
          * ToolResultEvent
-         * @description `tool.result`
+         * @description `tool.result`: A tool call returned.
          */
         ToolResultEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3873,23 +4099,11 @@ export interface components {
              * @enum {string}
              */
             type: "tool.result";
-            data: components["schemas"]["Result"];
+            data: components["schemas"]["ToolResult"];
         };
         /**
-         * Touched
-         * @description One row that a change altered, as it was before; None if there was none.
-         */
-        Touched: {
-            /** Id */
-            id: string;
-            /** Before */
-            before?: {
-                [key: string]: unknown;
-            } | null;
-        };
-        /**
-         * TriggerChange
-         * @description What is named is replaced as a whole; the rest stays. The type of a trigger stays, too.
+         * TriggerChangeRequest
+         * @description Each given field is replaced as a whole; the others stay. The type cannot be changed.
          * @example {
          *       "config": {
          *         "cron": "0 8 * * MON",
@@ -3897,12 +4111,12 @@ export interface components {
          *       }
          *     }
          */
-        TriggerChange: {
+        TriggerChangeRequest: {
             /** Status */
             status?: ("active" | "paused") | null;
             /**
              * Config
-             * @description When it fires; counts from now on.
+             * @description When it fires, from now on.
              */
             config?: {
                 [key: string]: unknown;
@@ -3916,7 +4130,7 @@ export interface components {
         };
         /**
          * TriggerChanged
-         * @description It fires at other times, does something else, rests or goes on.
+         * @description A trigger's configuration or action was changed, or it was paused or resumed.
          */
         TriggerChanged: {
             /** Trigger Id */
@@ -3933,14 +4147,14 @@ export interface components {
         };
         /**
          * TriggerChangedEvent
-         * @description `trigger.changed`
+         * @description `trigger.changed`: A trigger's configuration or action was changed, or it was paused or resumed.
          */
         TriggerChangedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -3956,112 +4170,10 @@ export interface components {
             data: components["schemas"]["TriggerChanged"];
         };
         /**
-         * TriggerCreatedEvent
-         * @description `trigger.created`
+         * TriggerCreated
+         * @description A trigger was created.
          */
-        TriggerCreatedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description Its number in its team: dense, in the order of commits.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "trigger.created";
-            data: components["schemas"]["TriggerMade"];
-        };
-        /** TriggerEnded */
-        TriggerEnded: {
-            /** Trigger Id */
-            trigger_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "active" | "paused" | "expired" | "cancelled";
-            /** Reason */
-            reason: string;
-        };
-        /**
-         * TriggerEndedEvent
-         * @description `trigger.ended`
-         */
-        TriggerEndedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description Its number in its team: dense, in the order of commits.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "trigger.ended";
-            data: components["schemas"]["TriggerEnded"];
-        };
-        /** TriggerFired */
-        TriggerFired: {
-            /** Trigger Id */
-            trigger_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Slot
-             * @description Which of its times this was.
-             */
-            slot: string;
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Node Id */
-            node_id: string | null;
-        };
-        /**
-         * TriggerFiredEvent
-         * @description `trigger.fired`
-         */
-        TriggerFiredEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description Its number in its team: dense, in the order of commits.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "trigger.fired";
-            data: components["schemas"]["TriggerFired"];
-        };
-        /** TriggerMade */
-        TriggerMade: {
+        TriggerCreated: {
             /** Trigger Id */
             trigger_id: string;
             /** Agent Id */
@@ -4081,7 +4193,121 @@ export interface components {
             /** Due At */
             due_at: string | null;
         };
-        /** TriggerSkipped */
+        /**
+         * TriggerCreatedEvent
+         * @description `trigger.created`: A trigger was created.
+         */
+        TriggerCreatedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "trigger.created";
+            data: components["schemas"]["TriggerCreated"];
+        };
+        /**
+         * TriggerEnded
+         * @description A trigger will not fire again.
+         */
+        TriggerEnded: {
+            /** Trigger Id */
+            trigger_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "expired" | "cancelled";
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * TriggerEndedEvent
+         * @description `trigger.ended`: A trigger will not fire again.
+         */
+        TriggerEndedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "trigger.ended";
+            data: components["schemas"]["TriggerEnded"];
+        };
+        /**
+         * TriggerFired
+         * @description A trigger fired and its action ran.
+         */
+        TriggerFired: {
+            /** Trigger Id */
+            trigger_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Slot
+             * @description The scheduled time, event or delivery that this firing is for.
+             */
+            slot: string;
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Node Id */
+            node_id: string | null;
+        };
+        /**
+         * TriggerFiredEvent
+         * @description `trigger.fired`: A trigger fired and its action ran.
+         */
+        TriggerFiredEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "trigger.fired";
+            data: components["schemas"]["TriggerFired"];
+        };
+        /**
+         * TriggerSkipped
+         * @description A trigger was due and did not fire.
+         */
         TriggerSkipped: {
             /** Trigger Id */
             trigger_id: string;
@@ -4091,19 +4317,22 @@ export interface components {
             slot: string;
             /** Reason */
             reason: string;
-            /** Count */
+            /**
+             * Count
+             * @description How many slots in a row were skipped.
+             */
             count: number;
         };
         /**
          * TriggerSkippedEvent
-         * @description `trigger.skipped`
+         * @description `trigger.skipped`: A trigger was due and did not fire.
          */
         TriggerSkippedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -4163,7 +4392,7 @@ export interface components {
             status: "active" | "paused" | "expired" | "cancelled";
             /**
              * Due At
-             * @description When it fires next; null while its agent works, or if it is not time that sets it off.
+             * @description When it fires next; null while its agent works, or if it does not fire by time.
              */
             due_at: string | null;
             /** Is Overdue */
@@ -4176,7 +4405,7 @@ export interface components {
             skipped: number;
             /**
              * Gated
-             * @description How often there was nothing to wake anybody for; that cost nothing.
+             * @description How many times its condition was not met, so that no agent was woken. These cost nothing.
              */
             gated: number;
             /** Made By */
@@ -4192,18 +4421,43 @@ export interface components {
             ended_at: string | null;
             /** Ended */
             ended: string | null;
-            cost: components["schemas"]["Cost"];
+            cost: components["schemas"]["CostView"];
+        };
+        /**
+         * TurnAdded
+         * @description A model replied.
+         */
+        TurnAdded: {
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Seq */
+            seq: number;
+            /**
+             * Text
+             * @description Shortened; the thread has the whole text.
+             */
+            text: string;
+            /** Calls */
+            calls: components["schemas"]["CallPreview"][];
+            /** Tokens */
+            tokens: number;
+            /** Usd */
+            usd: number | null;
         };
         /**
          * TurnAddedEvent
-         * @description `turn.added`
+         * @description `turn.added`: A model replied.
          */
         TurnAddedEvent: {
             /** Team Id */
             team_id: string;
             /**
              * Seq
-             * @description Its number in its team: dense, in the order of commits.
+             * @description The event's number in its team: without gaps, in commit order.
              */
             seq: number;
             /**
@@ -4216,7 +4470,7 @@ export interface components {
              * @enum {string}
              */
             type: "turn.added";
-            data: components["schemas"]["Reply"];
+            data: components["schemas"]["TurnAdded"];
         };
         /** TurnView */
         TurnView: {
@@ -4234,7 +4488,7 @@ export interface components {
             /** Ref */
             ref: string | null;
             /** Calls */
-            calls: components["schemas"]["CallView"][];
+            calls: components["schemas"]["ToolCallView"][];
             /** Failed */
             failed: boolean;
             /** Model */
@@ -4246,61 +4500,11 @@ export interface components {
             /** Usd */
             usd: number | null;
         };
-        /** Undelivered */
-        Undelivered: {
-            /** Delivery Id */
-            delivery_id: string;
-            /** Message Id */
-            message_id: string;
-            /** Channel */
-            channel: string;
-            /** Tries */
-            tries: number;
-            /** Error */
-            error: string;
-        };
-        /** Waiting */
-        Waiting: {
-            /** Node Id */
-            node_id: string;
-            /**
-             * On
-             * @description What it waits for: `node:…`, `stage:…`, `answer:…`, `approval:…` or `time:…`.
-             */
-            on: string[];
-            /** Reason */
-            reason: string | null;
-        };
         /**
-         * Words
-         * @description What a person says to an agent.
-         * @example {
-         *       "message": "Also include pricing, please."
-         *     }
+         * DeltaFrame
+         * @description The next characters of a reply that a model is writing. Sent live only, never stored.
          */
-        Words: {
-            /** Message */
-            message: string;
-            /**
-             * Mode
-             * @description A nudge wants no answer and goes to the running work.
-             * @default send
-             * @enum {string}
-             */
-            mode: "send" | "nudge";
-            /**
-             * Client Id
-             * @description The same again: the same answer.
-             */
-            client_id?: string | null;
-            /** Attachments */
-            attachments?: components["schemas"]["AttachmentBody"][];
-        };
-        /**
-         * Delta
-         * @description A few more words of a reply that is being written. Live only, and never kept.
-         */
-        Delta: {
+        DeltaFrame: {
             /** Team Id */
             team_id: string;
             /** Agent Id */
@@ -4323,13 +4527,13 @@ export interface components {
             op: "delta";
             /**
              * Offset
-             * @description How many characters of the reply came before these.
+             * @description How many characters of the reply precede these.
              */
             offset: number;
         };
         /**
          * DraftFrame
-         * @description A reply under way as far as it is written, for whoever has just come.
+         * @description An unfinished reply up to now, sent to a client that has just connected.
          */
         DraftFrame: {
             /** Team Id */
@@ -4355,7 +4559,7 @@ export interface components {
         };
         /**
          * EventFrame
-         * @description Something happened. Numbers of one team come in order and without a gap.
+         * @description An event. The events of one team are sent in order and without gaps.
          */
         EventFrame: {
             /**
@@ -4367,10 +4571,10 @@ export interface components {
             event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
-         * Hello
-         * @description The first frame of every line.
+         * HelloFrame
+         * @description The first frame of every connection.
          */
-        Hello: {
+        HelloFrame: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -4378,7 +4582,7 @@ export interface components {
             op: "hello";
             /**
              * Epoch
-             * @description Which database this is. If it is another than before, your numbers mean nothing here.
+             * @description The id of the database. If it differs from the one before, your event numbers are void.
              */
             epoch: string;
             /** Build */
@@ -4392,10 +4596,10 @@ export interface components {
             };
         };
         /**
-         * Ping
-         * @description The line lives; nothing else.
+         * PingFrame
+         * @description A keep-alive without content.
          */
-        Ping: {
+        PingFrame: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -4403,10 +4607,10 @@ export interface components {
             op: "ping";
         };
         /**
-         * Resync
-         * @description You missed too much of this team: load what you show anew, and go on from `head`.
+         * ResyncFrame
+         * @description You missed too many events of this team: reload its data and continue from `head`.
          */
-        Resync: {
+        ResyncFrame: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -4417,11 +4621,11 @@ export interface components {
             /** Head */
             head: number;
         };
-        Frame: components["schemas"]["Hello"] | components["schemas"]["EventFrame"] | components["schemas"]["Delta"] | components["schemas"]["DraftFrame"] | components["schemas"]["Resync"] | components["schemas"]["Ping"];
+        Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
         Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
-         * Subscribe
-         * @description What a client says first on `/api/events`.
+         * SubscribeFrame
+         * @description The first frame that a client sends on `/api/events`.
          * @example {
          *       "cursors": {
          *         "team_1m7e": 41
@@ -4429,7 +4633,7 @@ export interface components {
          *       "op": "subscribe"
          *     }
          */
-        Subscribe: {
+        SubscribeFrame: {
             /**
              * Op
              * @constant
@@ -4437,17 +4641,17 @@ export interface components {
             op: "subscribe";
             /**
              * Cursors
-             * @description The last number you have, by team.
+             * @description By team, the number of the last event you have.
              */
             cursors?: {
                 [key: string]: number;
             };
         };
         /**
-         * Fault
-         * @description One thing wrong with a request.
+         * FieldError
+         * @description One invalid field of a request.
          */
-        Fault: {
+        FieldError: {
             /**
              * Where
              * @example body.goal
@@ -4485,7 +4689,7 @@ export interface components {
              */
             detail: string;
             /** Faults */
-            faults?: components["schemas"]["Fault"][];
+            faults?: components["schemas"]["FieldError"][];
         };
     };
     responses: never;
@@ -4499,9 +4703,9 @@ export interface operations {
     list_teams: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
+                /** @description The last id of the previous page. */
                 after?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -4510,7 +4714,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4519,7 +4723,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4528,7 +4732,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4537,7 +4741,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4546,7 +4750,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4555,7 +4759,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4564,7 +4768,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4579,7 +4783,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -4591,7 +4795,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4600,7 +4804,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4609,7 +4813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4618,7 +4822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4627,7 +4831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4654,7 +4858,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4663,7 +4867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4672,7 +4876,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4694,7 +4898,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4703,7 +4907,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4712,7 +4916,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4721,7 +4925,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4730,7 +4934,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4739,7 +4943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4748,7 +4952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4757,7 +4961,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4779,14 +4983,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4795,7 +4999,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4804,7 +5008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4813,7 +5017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4840,7 +5044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4849,7 +5053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4858,7 +5062,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4880,7 +5084,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4889,7 +5093,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4898,7 +5102,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4907,7 +5111,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4916,7 +5120,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4925,7 +5129,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4952,7 +5156,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4961,7 +5165,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4970,7 +5174,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4992,7 +5196,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5001,7 +5205,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5010,7 +5214,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5019,7 +5223,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5232,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5037,7 +5241,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5064,7 +5268,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5073,7 +5277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5082,7 +5286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5104,7 +5308,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5113,7 +5317,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5122,7 +5326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5131,7 +5335,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5140,7 +5344,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5149,7 +5353,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5176,7 +5380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5185,7 +5389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5194,7 +5398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5209,7 +5413,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -5223,7 +5427,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5232,7 +5436,7 @@ export interface operations {
                     "application/json": components["schemas"]["TeamView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5241,7 +5445,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5250,7 +5454,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5259,7 +5463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5268,7 +5472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5295,7 +5499,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5304,7 +5508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5313,7 +5517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5327,7 +5531,7 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
-                /** @description Also those who have left. */
+                /** @description Include agents that have left. */
                 all?: boolean;
             };
             header?: never;
@@ -5338,7 +5542,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5347,7 +5551,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5356,7 +5560,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5365,7 +5569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5374,7 +5578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5383,7 +5587,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5392,7 +5596,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5401,7 +5605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5423,7 +5627,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5432,7 +5636,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5441,7 +5645,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5450,7 +5654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5459,7 +5663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5468,7 +5672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5477,7 +5681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5486,7 +5690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5501,7 +5705,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -5511,11 +5715,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Words"];
+                "application/json": components["schemas"]["MessageRequest"];
             };
         };
         responses: {
-            /** @description It is stored, and will be acted on */
+            /** @description Stored; it is processed in the background */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5524,7 +5728,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5533,7 +5737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5542,7 +5746,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5551,7 +5755,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5560,7 +5764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5587,7 +5791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5596,7 +5800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5605,7 +5809,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5627,18 +5831,18 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ReadUpTo"];
+                "application/json": components["schemas"]["MarkReadRequest"];
             };
         };
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5647,7 +5851,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5656,7 +5860,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5665,7 +5869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5692,7 +5896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5701,7 +5905,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5710,7 +5914,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5725,7 +5929,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -5735,11 +5939,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Announcement"];
+                "application/json": components["schemas"]["BroadcastRequest"];
             };
         };
         responses: {
-            /** @description It is stored, and will be acted on */
+            /** @description Stored; it is processed in the background */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5748,7 +5952,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5757,7 +5961,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5766,7 +5970,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5775,7 +5979,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5784,7 +5988,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5811,7 +6015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5820,7 +6024,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5829,7 +6033,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5843,9 +6047,9 @@ export interface operations {
     get_conversation: {
         parameters: {
             query?: {
-                /** @description The first id of the page after. */
+                /** @description The first id of the next page. */
                 before?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -5856,7 +6060,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5865,7 +6069,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5874,7 +6078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5883,7 +6087,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5892,7 +6096,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5901,7 +6105,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5910,7 +6114,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5919,7 +6123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5933,9 +6137,9 @@ export interface operations {
     list_threads: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
+                /** @description The last id of the previous page. */
                 after?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -5946,7 +6150,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5955,7 +6159,7 @@ export interface operations {
                     "application/json": components["schemas"]["ThreadView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5964,7 +6168,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5973,7 +6177,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5982,7 +6186,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5991,7 +6195,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6000,7 +6204,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6009,7 +6213,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6023,9 +6227,9 @@ export interface operations {
     get_thread: {
         parameters: {
             query?: {
-                /** @description The last turn you have. */
+                /** @description The number of the last turn you have. */
                 after?: number;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -6036,7 +6240,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6045,7 +6249,7 @@ export interface operations {
                     "application/json": components["schemas"]["TurnView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6054,7 +6258,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6063,7 +6267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6072,7 +6276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6081,7 +6285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6090,7 +6294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6099,7 +6303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6113,9 +6317,9 @@ export interface operations {
     get_board: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
+                /** @description The last id of the previous page. */
                 after?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -6126,7 +6330,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6135,7 +6339,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6144,7 +6348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6153,7 +6357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6162,7 +6366,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6171,7 +6375,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6180,7 +6384,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6189,7 +6393,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6211,7 +6415,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6220,7 +6424,7 @@ export interface operations {
                     "application/json": components["schemas"]["StageView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6229,7 +6433,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6238,7 +6442,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6247,7 +6451,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6256,7 +6460,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6265,7 +6469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6274,7 +6478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6296,7 +6500,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6305,7 +6509,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeDetail"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6314,7 +6518,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6323,7 +6527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6332,7 +6536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6341,7 +6545,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6350,7 +6554,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6359,7 +6563,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6381,14 +6585,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6397,7 +6601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6406,7 +6610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6415,7 +6619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6424,7 +6628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6451,7 +6655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6460,7 +6664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6469,7 +6673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6491,7 +6695,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6500,7 +6704,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6509,7 +6713,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6518,7 +6722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6527,7 +6731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6536,7 +6740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6563,7 +6767,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6572,7 +6776,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6581,7 +6785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6595,9 +6799,9 @@ export interface operations {
     list_inbox: {
         parameters: {
             query?: {
-                /** @description The cursor of the page before. */
+                /** @description The cursor of the previous page. */
                 after?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -6606,7 +6810,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6615,7 +6819,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxPage"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6624,7 +6828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6633,7 +6837,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6642,7 +6846,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6651,7 +6855,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6660,7 +6864,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6682,7 +6886,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6691,7 +6895,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxItem"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6700,7 +6904,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6709,7 +6913,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6718,7 +6922,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6727,7 +6931,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6736,7 +6940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6745,7 +6949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6767,7 +6971,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6776,7 +6980,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxItem"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6785,7 +6989,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6794,7 +6998,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6803,7 +7007,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6830,7 +7034,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6839,7 +7043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6848,7 +7052,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6863,7 +7067,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -6873,11 +7077,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TheAnswer"];
+                "application/json": components["schemas"]["AnswerRequest"];
             };
         };
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6886,7 +7090,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxItem"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6895,7 +7099,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6904,7 +7108,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6913,7 +7117,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6922,7 +7126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6949,7 +7153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6958,7 +7162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6967,7 +7171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6989,11 +7193,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Thumb"];
+                "application/json": components["schemas"]["RatingRequest"];
             };
         };
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7002,7 +7206,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboxItem"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7011,7 +7215,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7020,7 +7224,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7029,7 +7233,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7056,7 +7260,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7065,7 +7269,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7074,7 +7278,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7088,7 +7292,7 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -7099,7 +7303,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7108,7 +7312,7 @@ export interface operations {
                     "application/json": components["schemas"]["Memory"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7117,7 +7321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7126,7 +7330,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7135,7 +7339,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7144,7 +7348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7153,7 +7357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7162,7 +7366,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7177,7 +7381,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -7191,7 +7395,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7200,7 +7404,7 @@ export interface operations {
                     "application/json": components["schemas"]["Memory"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7209,7 +7413,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7218,7 +7422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7227,7 +7431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7236,7 +7440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7263,7 +7467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7272,7 +7476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7281,7 +7485,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7304,14 +7508,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7320,7 +7524,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7329,7 +7533,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7338,7 +7542,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7365,7 +7569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7374,7 +7578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7383,7 +7587,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7399,7 +7603,7 @@ export interface operations {
             query?: {
                 query?: string;
                 type?: ("fact" | "technique" | "pattern" | "lesson") | null;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -7410,7 +7614,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7419,7 +7623,7 @@ export interface operations {
                     "application/json": components["schemas"]["Insight"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7428,7 +7632,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7437,7 +7641,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7446,7 +7650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7455,7 +7659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7464,7 +7668,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7473,7 +7677,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7488,7 +7692,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -7502,7 +7706,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7511,7 +7715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Insight"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7520,7 +7724,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7529,7 +7733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7538,7 +7742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7547,7 +7751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7574,7 +7778,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7583,7 +7787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7592,7 +7796,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7615,14 +7819,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7631,7 +7835,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7640,7 +7844,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7649,7 +7853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7676,7 +7880,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7685,7 +7889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7694,7 +7898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7708,11 +7912,11 @@ export interface operations {
     list_changes: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
+                /** @description The last id of the previous page. */
                 after?: string;
-                /** @description The first id of the page after. */
+                /** @description The first id of the next page. */
                 before?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -7723,7 +7927,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7732,7 +7936,7 @@ export interface operations {
                     "application/json": components["schemas"]["Change"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7741,7 +7945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7750,7 +7954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7759,7 +7963,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7768,7 +7972,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7777,7 +7981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7786,7 +7990,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7808,7 +8012,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7817,7 +8021,7 @@ export interface operations {
                     "application/json": components["schemas"]["Change"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7826,7 +8030,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7835,7 +8039,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7844,7 +8048,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7853,7 +8057,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7880,7 +8084,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7889,7 +8093,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7898,7 +8102,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7920,7 +8124,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7929,7 +8133,7 @@ export interface operations {
                     "application/json": components["schemas"]["HeldView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7938,7 +8142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7947,7 +8151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7956,7 +8160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7965,7 +8169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7974,7 +8178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7983,7 +8187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8005,16 +8209,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["NoteDraft"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8023,7 +8227,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8032,7 +8236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8041,7 +8245,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8050,7 +8254,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8077,7 +8281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8086,7 +8290,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8095,7 +8299,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8117,16 +8321,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Draft"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["NoteDraft"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8135,7 +8339,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8144,7 +8348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8153,7 +8357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8162,7 +8366,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8189,7 +8393,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8198,7 +8402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8207,7 +8411,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8222,7 +8426,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -8236,7 +8440,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -8245,7 +8449,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8254,7 +8458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8263,7 +8467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8272,7 +8476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8281,7 +8485,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8308,7 +8512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8317,7 +8521,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8326,7 +8530,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8348,20 +8552,20 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Sought"];
+                "application/json": components["schemas"]["SearchRequest"];
             };
         };
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HitView"][];
+                    "application/json": components["schemas"]["SearchHitView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8370,7 +8574,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8379,7 +8583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8388,7 +8592,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8415,7 +8619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8424,7 +8628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8433,7 +8637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8455,7 +8659,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8464,7 +8668,7 @@ export interface operations {
                     "application/json": components["schemas"]["TriggerView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8473,7 +8677,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8482,7 +8686,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8491,7 +8695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8500,7 +8704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8509,7 +8713,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8518,7 +8722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8533,7 +8737,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Send the same key again after a lost answer: nothing is done twice. */
+                /** @description Send the same key again after a lost response: nothing is done twice. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -8547,16 +8751,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeTrigger"];
+                    "application/json": components["schemas"]["CreatedTriggerView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8565,7 +8769,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8574,7 +8778,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8583,7 +8787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8592,7 +8796,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8619,7 +8823,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8628,7 +8832,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8637,7 +8841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8660,14 +8864,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8676,7 +8880,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8685,7 +8889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8694,7 +8898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8721,7 +8925,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8730,7 +8934,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8739,7 +8943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8762,11 +8966,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TriggerChange"];
+                "application/json": components["schemas"]["TriggerChangeRequest"];
             };
         };
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8775,7 +8979,7 @@ export interface operations {
                     "application/json": components["schemas"]["TriggerView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8784,7 +8988,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8793,7 +8997,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8802,7 +9006,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8811,7 +9015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8838,7 +9042,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8847,7 +9051,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8856,7 +9060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8870,7 +9074,7 @@ export interface operations {
     list_firings: {
         parameters: {
             query?: {
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -8882,7 +9086,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8891,7 +9095,7 @@ export interface operations {
                     "application/json": components["schemas"]["Firing"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8900,7 +9104,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8909,7 +9113,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8918,7 +9122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8927,7 +9131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8936,7 +9140,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8945,7 +9149,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8961,7 +9165,7 @@ export interface operations {
             query?: never;
             header: {
                 "X-Agiraph-Secret": string;
-                /** @description The same again fires once. */
+                /** @description A repeated id fires only once. */
                 "X-Delivery-Id"?: string | null;
             };
             path: {
@@ -8971,7 +9175,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is stored, and will be acted on */
+            /** @description Stored; it is processed in the background */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -8980,7 +9184,7 @@ export interface operations {
                     "application/json": components["schemas"]["Firing"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8989,7 +9193,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8998,7 +9202,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9007,7 +9211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9016,7 +9220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided before, or is not possible now */
+            /** @description Already decided, or not possible in the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9043,7 +9247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9052,7 +9256,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9061,7 +9265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9083,16 +9287,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Costs"];
+                    "application/json": components["schemas"]["TeamCosts"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9101,7 +9305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9110,7 +9314,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9119,7 +9323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9128,7 +9332,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9137,7 +9341,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9146,7 +9350,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9168,16 +9372,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
+                    "application/json": components["schemas"]["FolderView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9186,7 +9390,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9195,7 +9399,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9204,7 +9408,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9213,7 +9417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9222,7 +9426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9231,7 +9435,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9262,12 +9466,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
+                    "application/json": components["schemas"]["FolderView"];
                     "application/octet-stream": unknown;
                     "text/plain": unknown;
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9276,7 +9480,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9285,7 +9489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9294,7 +9498,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9303,7 +9507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9312,7 +9516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9321,7 +9525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9343,16 +9547,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
+                    "application/json": components["schemas"]["FolderView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9361,7 +9565,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9370,7 +9574,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9379,7 +9583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9388,7 +9592,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9397,7 +9601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9406,7 +9610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9435,12 +9639,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listing"];
+                    "application/json": components["schemas"]["FolderView"];
                     "application/octet-stream": unknown;
                     "text/plain": unknown;
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9449,7 +9653,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9458,7 +9662,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9467,7 +9671,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9476,7 +9680,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9485,7 +9689,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9494,7 +9698,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9508,9 +9712,9 @@ export interface operations {
     events_of: {
         parameters: {
             query?: {
-                /** @description The last number you have. */
+                /** @description The number of the last event you have. */
                 after?: number;
-                /** @description How many at most. */
+                /** @description The most events to return. */
                 limit?: number;
             };
             header?: never;
@@ -9521,7 +9725,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9530,7 +9734,7 @@ export interface operations {
                     "application/json": (components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"])[];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9539,7 +9743,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9548,7 +9752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9557,7 +9761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9566,7 +9770,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9575,7 +9779,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9584,7 +9788,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9604,7 +9808,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9613,7 +9817,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenView"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9622,7 +9826,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9631,7 +9835,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9640,7 +9844,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9649,7 +9853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9658,7 +9862,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9682,7 +9886,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -9691,7 +9895,7 @@ export interface operations {
                     "application/json": components["schemas"]["IssuedToken"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9700,7 +9904,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9709,7 +9913,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9736,7 +9940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9745,7 +9949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9754,7 +9958,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9776,14 +9980,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is done */
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9792,7 +9996,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9801,7 +10005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9810,7 +10014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9837,7 +10041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9846,7 +10050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9855,7 +10059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9875,7 +10079,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It was made; this is it */
+            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -9884,7 +10088,7 @@ export interface operations {
                     "application/json": components["schemas"]["LinkView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9893,7 +10097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9902,7 +10106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9929,7 +10133,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9938,7 +10142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9947,7 +10151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9961,9 +10165,9 @@ export interface operations {
     read_audit: {
         parameters: {
             query?: {
-                /** @description The last id of the page before. */
+                /** @description The last id of the previous page. */
                 after?: string;
-                /** @description How many at most. */
+                /** @description The most entries to return. */
                 limit?: number;
             };
             header?: never;
@@ -9972,16 +10176,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deed"][];
+                    "application/json": components["schemas"]["AuditEntry"][];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9990,7 +10194,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9999,7 +10203,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10008,7 +10212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10017,7 +10221,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10026,7 +10230,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10046,16 +10250,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["HealthView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10064,7 +10268,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10073,7 +10277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10093,16 +10297,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["HealthView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10111,7 +10315,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10120,7 +10324,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10140,7 +10344,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10149,7 +10353,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10158,7 +10362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10167,7 +10371,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10187,16 +10391,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was asked for */
+            /** @description The requested data */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Stopped"];
+                    "application/json": components["schemas"]["EmergencyStopView"];
                 };
             };
-            /** @description The request cannot be read */
+            /** @description The request is malformed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10205,7 +10409,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or a wrong one */
+            /** @description The token is missing or invalid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10214,7 +10418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not reach this far, or the request comes from elsewhere */
+            /** @description The token's scope is too small, or the request comes from another site */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10241,7 +10445,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and refused; the detail says what to do */
+            /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -10250,7 +10454,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10259,7 +10463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database cannot be reached for now */
+            /** @description The database cannot be reached now */
             503: {
                 headers: {
                     [name: string]: unknown;

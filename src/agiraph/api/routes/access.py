@@ -1,4 +1,4 @@
-"""Access: signing in, tokens, and the audit of what was done with them."""
+"""Access routes: sign-in, tokens and the audit log."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import After, Limit, TheApi
-from agiraph.api.gate import COOKIE
+from agiraph.api.access_control import COOKIE
+from agiraph.api.deps import After, ApiDep, Limit
 from agiraph.api.problems import documented
 from agiraph.api.views import IssuedToken, LinkView, TokenView
 from agiraph.domain.access import AuditEntry, Scope, Token
@@ -28,7 +28,7 @@ class NewToken(BaseModel):
 
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"
-    days: int | None = Field(default=None, ge=1, le=3650, description="How long it is good for.")
+    days: int | None = Field(default=None, ge=1, le=3650, description="How many days it is valid.")
 
 
 def _view(granted: Token) -> dict[str, object]:
@@ -36,8 +36,8 @@ def _view(granted: Token) -> dict[str, object]:
 
 
 @router.post("/tokens", status_code=201, responses=documented())
-async def create_token(body: NewToken, api: TheApi) -> IssuedToken:
-    """A token for a program, as far as its scope goes."""
+async def create_token(body: NewToken, api: ApiDep) -> IssuedToken:
+    """Create a token with a scope for a program."""
     life = None if body.days is None else timedelta(days=body.days)
     issued = await api.store.write(
         access.issue, kind="token", name=body.name, scope=body.scope, life=life
@@ -46,36 +46,36 @@ async def create_token(body: NewToken, api: TheApi) -> IssuedToken:
 
 
 @router.get("/tokens", responses=documented())
-async def list_tokens(api: TheApi) -> list[TokenView]:
-    """Every token and session that opens something now."""
+async def list_tokens(api: ApiDep) -> list[TokenView]:
+    """List the tokens and sessions that are valid now."""
     return [
         TokenView.model_validate(_view(granted)) for granted in await api.store.read(rows.in_force)
     ]
 
 
 @router.delete("/tokens/{token}", status_code=204, responses=documented(404))
-async def revoke_token(token: str, api: TheApi) -> Response:
-    """Take a token back; open lines of its bearer are closed within seconds."""
+async def revoke_token(token: str, api: ApiDep) -> Response:
+    """Revoke a token. Open WebSockets of its owner are closed within seconds."""
     await api.store.write(access.revoke, token)
     return Response(status_code=204)
 
 
 @router.post("/tokens/link", status_code=201, responses=documented())
-async def create_link(api: TheApi) -> LinkView:
-    """A link that signs a browser in."""
+async def create_link(api: ApiDep) -> LinkView:
+    """Create a link that signs a browser in."""
     issued = await api.store.write(access.link)
     return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.granted.expires_at)
 
 
 @router.get("/audit", responses=documented())
-async def read_audit(api: TheApi, after: After = "", limit: Limit = 100) -> list[AuditEntry]:
-    """Who changed what, oldest first."""
+async def read_audit(api: ApiDep, after: After = "", limit: Limit = 100) -> list[AuditEntry]:
+    """List who changed what, oldest first."""
     return await api.store.read(rows.audit, after=after, limit=limit)
 
 
 @signin.get("/signin")
-async def sign_in(api: TheApi, code: Annotated[str, Query(max_length=200)]) -> Response:
-    """Trade a link, good once, for a session cookie."""
+async def sign_in(api: ApiDep, code: Annotated[str, Query(max_length=200)]) -> Response:
+    """Exchange a one-time link for a session cookie."""
     issued = await api.store.write(access.redeem, code)
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
@@ -84,7 +84,7 @@ async def sign_in(api: TheApi, code: Annotated[str, Query(max_length=200)]) -> R
         max_age=int(access.SESSION_LIFE.total_seconds()),
         httponly=True,
         samesite="strict",
-        secure=api.door.is_secure,
+        secure=api.access.is_secure,
         path="/",
     )
     response.headers["Referrer-Policy"] = "no-referrer"

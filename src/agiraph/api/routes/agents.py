@@ -1,4 +1,4 @@
-"""Agents: who is on a team, and talking to them."""
+"""Agent routes: a team's members, messages to them, and their threads."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agiraph.api.deps import After, Limit, Once, TheApi
+from agiraph.api.deps import After, ApiDep, Idempotent, Limit
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
 from agiraph.api.problems import documented
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
@@ -25,7 +25,7 @@ router = APIRouter(tags=["agents"])
 MOST_ATTACHMENTS = 10
 
 
-class AttachmentBody(BaseModel):
+class AttachmentRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=200)
@@ -42,8 +42,8 @@ class AttachmentBody(BaseModel):
         return data
 
 
-class Words(BaseModel):
-    """What a person says to an agent."""
+class MessageRequest(BaseModel):
+    """A message from the person to an agent."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -53,17 +53,20 @@ class Words(BaseModel):
 
     message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
     mode: Literal["send", "nudge"] = Field(
-        default="send", description="A nudge wants no answer and goes to the running work."
+        default="send", description="A nudge needs no reply and goes to the running node."
     )
     client_id: str | None = Field(
-        default=None, min_length=1, max_length=200, description="The same again: the same answer."
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A message with a known id is not sent again; the first one is returned.",
     )
-    attachments: list[AttachmentBody] = Field(
-        default_factory=list[AttachmentBody], max_length=MOST_ATTACHMENTS
+    attachments: list[AttachmentRequest] = Field(
+        default_factory=list[AttachmentRequest], max_length=MOST_ATTACHMENTS
     )
 
 
-class Announcement(BaseModel):
+class BroadcastRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"message": "We stop at noon."}}
     )
@@ -71,12 +74,12 @@ class Announcement(BaseModel):
     message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
 
 
-class ReadUpTo(BaseModel):
+class MarkReadRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"seq": 12}}
     )
 
-    seq: int = Field(ge=0, le=2**62, description="The place of the last message that was read.")
+    seq: int = Field(ge=0, le=2**62, description="The `seq` of the last message that was read.")
 
 
 def _find(tx: Tx, agent: str) -> Agent:
@@ -86,10 +89,10 @@ def _find(tx: Tx, agent: str) -> Agent:
 @router.get("/teams/{team}/agents", responses=documented(404))
 async def list_agents(
     team: str,
-    api: TheApi,
-    all: Annotated[bool, Query(description="Also those who have left.")] = False,
+    api: ApiDep,
+    all: Annotated[bool, Query(description="Include agents that have left.")] = False,
 ) -> list[AgentView]:
-    """Everyone on a team, coordinator first."""
+    """List the members of a team, coordinator first."""
 
     def look(tx: Tx) -> list[AgentView]:
         members = roster.members(tx, teams.find(tx, team).id, all=all)
@@ -99,14 +102,16 @@ async def list_agents(
 
 
 @router.get("/agents/{agent}", responses=documented(404))
-async def get_agent(agent: str, api: TheApi) -> AgentView:
-    """One agent, and what it is doing now."""
+async def get_agent(agent: str, api: ApiDep) -> AgentView:
+    """Return one agent with what it is doing now."""
     return await api.store.read(lambda tx: agent_view(tx, roster.member(tx, _find(tx, agent))))
 
 
 @router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
-async def send(agent: str, body: Words, api: TheApi, once: Once) -> MessageView:
-    """Say something to an agent. It is stored when this returns, and answered in the background."""
+async def send(
+    agent: str, body: MessageRequest, api: ApiDep, idempotently: Idempotent
+) -> MessageView:
+    """Send a message to an agent. It is stored when this returns; the reply comes later."""
 
     def say(tx: Tx) -> MessageView:
         said = conversation.say(
@@ -119,12 +124,12 @@ async def send(agent: str, body: Words, api: TheApi, once: Once) -> MessageView:
         )
         return message_view(tx, said)
 
-    return await once(say, status=202)  # pyright: ignore[reportReturnType]
+    return await idempotently(say, status=202)  # pyright: ignore[reportReturnType]
 
 
 @router.put("/agents/{agent}/read", status_code=204, responses=documented(404))
-async def read_up_to(agent: str, body: ReadUpTo, api: TheApi) -> Response:
-    """How far the person has read what this agent told them; the larger place stands."""
+async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep) -> Response:
+    """Mark this agent's messages as read up to a position. The position never moves back."""
 
     def read(tx: Tx) -> None:
         found = _find(tx, agent)
@@ -135,26 +140,28 @@ async def read_up_to(agent: str, body: ReadUpTo, api: TheApi) -> Response:
 
 
 @router.post("/teams/{team}/broadcast", status_code=202, responses=documented(404, 409))
-async def broadcast(team: str, body: Announcement, api: TheApi, once: Once) -> list[MessageView]:
-    """Say something to everyone on the team."""
+async def broadcast(
+    team: str, body: BroadcastRequest, api: ApiDep, idempotently: Idempotent
+) -> list[MessageView]:
+    """Send a message to every member of the team."""
 
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
         sent = bus.broadcast(tx, team_id=found.id, sender=HUMAN, text=body.message)
         return [message_view(tx, message) for message in sent]
 
-    return await once(tell, status=202)  # pyright: ignore[reportReturnType]
+    return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]
 
 
 @router.get("/agents/{agent}/conversation", responses=documented(404))
 async def get_conversation(
     agent: str,
-    api: TheApi,
-    before: Annotated[str, Query(description="The first id of the page after.")] = "",
+    api: ApiDep,
+    before: Annotated[str, Query(description="The first id of the next page.")] = "",
     limit: Limit = 100,
 ) -> list[MessageView]:
-    """What the person and this agent said to each other, oldest first: the newest page, or the
-    one before an id. Never what is in its threads."""
+    """Return the messages between the person and this agent, oldest first: the newest page, or
+    the page before an id. The agent's threads are not included."""
 
     def look(tx: Tx) -> list[MessageView]:
         found = _find(tx, agent)
@@ -166,9 +173,9 @@ async def get_conversation(
 
 @router.get("/agents/{agent}/threads", responses=documented(404))
 async def list_threads(
-    agent: str, api: TheApi, after: After = "", limit: Limit = 100
+    agent: str, api: ApiDep, after: After = "", limit: Limit = 100
 ) -> list[ThreadView]:
-    """The threads an agent worked, answered and looked back in, oldest first."""
+    """List an agent's threads (work, replies, reflections), oldest first."""
 
     def look(tx: Tx) -> list[ThreadView]:
         found = threads.of_agent(tx, _find(tx, agent).id)
@@ -182,16 +189,18 @@ async def list_threads(
 @router.get("/threads/{thread}", responses=documented(404))
 async def get_thread(
     thread: str,
-    api: TheApi,
-    after: Annotated[int, Query(ge=0, le=2**40, description="The last turn you have.")] = 0,
+    api: ApiDep,
+    after: Annotated[
+        int, Query(ge=0, le=2**40, description="The number of the last turn you have.")
+    ] = 0,
     limit: Limit = 200,
 ) -> list[TurnView]:
-    """The turns of a thread, for those who look behind the curtain."""
+    """Return the turns of a thread."""
 
     def look(tx: Tx) -> list[TurnView]:
         found, got = ThreadId(threads.THREADS.get(tx, thread).id), after
         shown: list[TurnView] = []
-        # Intents are the runtime's own; a page of nothing else must not look like the end.
+        # Intents are internal. Fill the page without them: an empty page would look like the end.
         while len(shown) < limit and (rows := threads.turns(tx, found, after=got, limit=limit)):
             shown += [turn_view(turn) for turn in rows if turn.role != "intent"]
             got = rows[-1].seq

@@ -1,10 +1,10 @@
-"""Board: a team's work as it grows, its stages, and one piece of it from close by."""
+"""Board routes: a team's nodes and stages, and one node in detail."""
 
 import asyncio
 
 from fastapi import APIRouter, Response
 
-from agiraph.api.deps import After, Api, Limit, TheApi
+from agiraph.api.deps import After, Api, ApiDep, Limit
 from agiraph.api.presenters import node_view, stage_view
 from agiraph.api.problems import documented
 from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
@@ -23,9 +23,9 @@ FILES_SHOWN = 500
 
 @router.get("/teams/{team}/board", responses=documented(404))
 async def get_board(
-    team: str, api: TheApi, after: After = "", limit: Limit = 500
+    team: str, api: ApiDep, after: After = "", limit: Limit = 500
 ) -> list[NodeView]:
-    """Every piece of work of a team, in the order it was made."""
+    """List the nodes of a team in the order of creation."""
 
     def look(tx: Tx) -> list[NodeView]:
         found = teams.find(tx, team)
@@ -35,8 +35,8 @@ async def get_board(
 
 
 @router.get("/teams/{team}/stages", responses=documented(404))
-async def list_stages(team: str, api: TheApi) -> list[StageView]:
-    """What is, or was, waited for together."""
+async def list_stages(team: str, api: ApiDep) -> list[StageView]:
+    """List the stages of a team."""
 
     def look(tx: Tx) -> list[StageView]:
         found = teams.find(tx, team)
@@ -46,8 +46,8 @@ async def list_stages(team: str, api: TheApi) -> list[StageView]:
 
 
 @router.get("/nodes/{node}", responses=documented(404))
-async def get_node(node: str, api: TheApi) -> NodeDetail:
-    """One piece of work: what was asked, what it needs, its files, tries and cost."""
+async def get_node(node: str, api: ApiDep) -> NodeDetail:
+    """Return one node with its task, dependencies, files, attempts and cost."""
 
     def look(tx: Tx) -> tuple[WorkNode, NodeView, list[str]]:
         found = NODES.get(tx, node)
@@ -68,7 +68,7 @@ async def get_node(node: str, api: TheApi) -> NodeDetail:
 
 
 def _files(api: Api, node: WorkNode) -> list[FileView]:
-    """What lies in a node's folder, as far as a list goes."""
+    """Return the files in a node's folder, at most `FILES_SHOWN`."""
     with api.home.team(node.team_id).folder as folder:
         home = f"nodes/{node.id}"
         try:
@@ -82,16 +82,16 @@ def _files(api: Api, node: WorkNode) -> list[FileView]:
 
 
 @router.post("/nodes/{node}/cancel", status_code=204, responses=documented(404, 409))
-async def cancel_node(node: str, api: TheApi) -> Response:
-    """End a piece of work and everything below it."""
+async def cancel_node(node: str, api: ApiDep) -> Response:
+    """Cancel a node and all nodes below it."""
     await api.store.write(lambda tx: endings.cancel(tx, NodeId(NODES.get(tx, node).id)))
     return Response(status_code=204)
 
 
 @router.post("/nodes/{node}/retry", responses=documented(404, 409))
-async def retry_node(node: str, api: TheApi) -> NodeView:
-    """Give a failed piece of work another try; its thread goes on where it ended.
+async def retry_node(node: str, api: ApiDep) -> NodeView:
+    """Retry a failed node; its thread continues where it ended.
 
-    A limit that it had used up is granted again.
+    Each limit that was exhausted is raised by its original amount.
     """
     return await api.store.write(lambda tx: node_view(tx, retries.retry(tx, NodeId(node))))

@@ -1,4 +1,4 @@
-"""Files: what a team has in its folder, never anything outside it."""
+"""File routes: the files in a team's folder, never anything outside it."""
 
 import asyncio
 import mimetypes
@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from agiraph.api.deps import Api, TheApi
+from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
-from agiraph.api.views import FileView, Listing
+from agiraph.api.views import FileView, FolderView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.home.safe_folder import Folder
@@ -18,7 +18,7 @@ router = APIRouter(tags=["files"])
 
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
-_SHOWN_AS_THEY_ARE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 FILES: dict[int | str, dict[str, Any]] = {
@@ -29,40 +29,40 @@ FILES: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/teams/{team}/files", responses=documented(404), response_model=Listing)
-async def list_home(team: str, api: TheApi) -> Response:
-    """The top of a team's folder."""
+@router.get("/teams/{team}/files", responses=documented(404), response_model=FolderView)
+async def list_home(team: str, api: ApiDep) -> Response:
+    """List the top level of a team's folder."""
     return await _browse(api, team, "")
 
 
 @router.get(
     "/teams/{team}/files/{path:path}",
     responses={**FILES, **documented(404)},
-    response_model=Listing,
+    response_model=FolderView,
 )
 async def browse_files(
     team: str,
     path: str,
-    api: TheApi,
+    api: ApiDep,
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
 ) -> Response:
-    """A file of a team, or what is in a folder of it."""
+    """Return a file of a team, or list a folder."""
     return await _browse(api, team, path, offset)
 
 
-@router.get("/teams/{team}/memory", responses=documented(404), response_model=Listing)
-async def list_memory(team: str, api: TheApi) -> Response:
-    """What a team keeps in its notes."""
+@router.get("/teams/{team}/memory", responses=documented(404), response_model=FolderView)
+async def list_memory(team: str, api: ApiDep) -> Response:
+    """List a team's notes."""
     return await _browse(api, team, "memory")
 
 
 @router.get(
     "/teams/{team}/memory/{path:path}",
     responses={**FILES, **documented(404)},
-    response_model=Listing,
+    response_model=FolderView,
 )
-async def browse_memory(team: str, path: str, api: TheApi) -> Response:
-    """One of a team's notes, or what is in a folder of them."""
+async def browse_memory(team: str, path: str, api: ApiDep) -> Response:
+    """Return one of a team's notes, or list a folder of them."""
     return await _browse(api, team, f"memory/{path}")
 
 
@@ -88,14 +88,17 @@ def _listing(folder: Folder, path: str) -> Response:
         FileView(path=f"{path}/{e.name}".lstrip("/"), kind=e.kind, size=e.size, modified=e.modified)
         for e in folder.list(path, limit=MOST_ENTRIES)
     ]
-    body = Listing(path=path, entries=entries).model_dump_json()
+    body = FolderView(path=path, entries=entries).model_dump_json()
     return Response(body, media_type="application/json")
 
 
 def _headers(path: str) -> dict[str, str]:
-    """What agents wrote is shown as text or a picture, and never run as a page."""
+    """Return headers with which a browser shows a file as text or image.
+
+    Agents write these files: a browser must never run one as a page of this origin.
+    """
     guessed = mimetypes.guess_type(path)[0] or "text/plain"
-    shown = guessed if guessed in _SHOWN_AS_THEY_ARE else "text/plain; charset=utf-8"
+    shown = guessed if guessed in _IMAGE_TYPES else "text/plain; charset=utf-8"
     return {
         "Content-Type": shown,
         "X-Content-Type-Options": "nosniff",

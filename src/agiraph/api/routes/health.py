@@ -1,10 +1,10 @@
-"""Health: whether this process lives, and whether it can do its work."""
+"""Health routes: liveness and readiness checks."""
 
 from fastapi import APIRouter
 
-from agiraph.api.deps import TheApi
+from agiraph.api.deps import ApiDep
 from agiraph.api.problems import documented
-from agiraph.api.views import Health
+from agiraph.api.views import HealthView
 from agiraph.domain.errors import NotReady
 from agiraph.services import access
 
@@ -12,15 +12,15 @@ router = APIRouter(tags=["health"])
 
 
 @router.get("/healthz")
-async def alive() -> Health:
-    """This process answers."""
-    return Health(status="alive")
+async def alive() -> HealthView:
+    """Check that this process responds."""
+    return HealthView(status="alive")
 
 
 @router.get("/readyz", responses=documented(503, everywhere=False))
-async def ready(api: TheApi) -> Health:
-    """The database takes what it is given."""
+async def ready(api: ApiDep) -> HealthView:
+    """Check that the database accepts writes and no background task is failing."""
     await api.store.write(access.epoch)
     if failing := api.failing():
         raise NotReady("; ".join(failing))
-    return Health(status="ready")
+    return HealthView(status="ready")

@@ -1,12 +1,12 @@
-"""Inbox: what agents put before the person, and what the person says to it."""
+"""Inbox routes: questions, approvals and reports for the person, and the person's answers."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import Limit, Once, TheApi
-from agiraph.api.presenters import item_view
+from agiraph.api.deps import ApiDep, Idempotent, Limit
+from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
 from agiraph.api.views import InboxItem, InboxPage
 from agiraph.domain.ids import MessageId
@@ -18,8 +18,8 @@ from agiraph.store.tx import Tx
 router = APIRouter(tags=["inbox"])
 
 
-class TheAnswer(BaseModel):
-    """Words for a question; a decision, with a note if you like, for an approval."""
+class AnswerRequest(BaseModel):
+    """Text for a question; for an approval a decision, with an optional note."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"text": "Data centre only."}}
@@ -30,13 +30,13 @@ class TheAnswer(BaseModel):
     note: str = Field(default="", max_length=bus.TEXT_LIMIT)
 
     @model_validator(mode="after")
-    def _says_something(self) -> "TheAnswer":
+    def _has_content(self) -> "AnswerRequest":
         if not self.text.strip() and self.decision is None:
-            raise ValueError("say something in `text`, or `approve` or `deny` in `decision`")
+            raise ValueError("write `text`, or set `decision` to `approve` or `deny`")
         return self
 
 
-class Thumb(BaseModel):
+class RatingRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"thumb": "up"}}
     )
@@ -46,52 +46,56 @@ class Thumb(BaseModel):
 
 @router.get("/inbox", responses=documented())
 async def list_inbox(
-    api: TheApi,
-    after: Annotated[str, Query(max_length=200, description="The cursor of the page before.")] = "",
+    api: ApiDep,
+    after: Annotated[
+        str, Query(max_length=200, description="The cursor of the previous page.")
+    ] = "",
     limit: Limit = 100,
 ) -> InboxPage:
-    """What needs an answer first, then the newest. Reading takes nothing away."""
+    """List the inbox: items that need an answer first, then the newest. Changes nothing."""
 
     def look(tx: Tx) -> InboxPage:
         page = inbox.items(tx, after=after, limit=limit)
-        shown = [item_view(tx, item) for item in page.items]
+        shown = [inbox_item_view(tx, item) for item in page.items]
         return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
 
     return await api.store.read(look)
 
 
 @router.get("/inbox/{item}", responses=documented(404))
-async def get_item(item: str, api: TheApi) -> InboxItem:
-    """One item."""
-    return await api.store.read(lambda tx: item_view(tx, inbox.item(tx, MessageId(item))))
+async def get_item(item: str, api: ApiDep) -> InboxItem:
+    """Return one item."""
+    return await api.store.read(lambda tx: inbox_item_view(tx, inbox.item(tx, MessageId(item))))
 
 
 @router.post("/inbox/{item}/read", responses=documented(404))
-async def mark_read(item: str, api: TheApi) -> InboxItem:
-    """The person has seen this."""
-    return await api.store.write(lambda tx: item_view(tx, inbox.read(tx, MessageId(item))))
+async def mark_read(item: str, api: ApiDep) -> InboxItem:
+    """Mark an item as read."""
+    return await api.store.write(lambda tx: inbox_item_view(tx, inbox.read(tx, MessageId(item))))
 
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))
-async def answer_item(item: str, body: TheAnswer, api: TheApi, once: Once) -> InboxItem:
-    """Answer a question or decide on an approval. The first answer stands: a second gets 409."""
+async def answer_item(
+    item: str, body: AnswerRequest, api: ApiDep, idempotently: Idempotent
+) -> InboxItem:
+    """Answer a question or decide on an approval. The first answer counts: a second gets 409."""
 
     def answer(tx: Tx) -> InboxItem:
         inbox.item(tx, MessageId(item))
         words = body.text or body.note
         answers.answer_question(tx, MessageId(item), words, decision=body.decision)
-        return item_view(tx, inbox.item(tx, MessageId(item)))
+        return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
 
-    return await once(answer, status=200)  # pyright: ignore[reportReturnType]
+    return await idempotently(answer, status=200)  # pyright: ignore[reportReturnType]
 
 
 @router.post("/inbox/{item}/rate", responses=documented(404))
-async def rate_briefing(item: str, body: Thumb, api: TheApi) -> InboxItem:
-    """A thumb on a briefing: up lets more of its kind through, down fewer."""
+async def rate_briefing(item: str, body: RatingRequest, api: ApiDep) -> InboxItem:
+    """Rate a briefing. `up` lowers the threshold for the next briefings, `down` raises it."""
 
     def rate(tx: Tx) -> InboxItem:
         inbox.item(tx, MessageId(item))
         briefings.rate(tx, MessageId(item), up=body.thumb == "up")
-        return item_view(tx, inbox.item(tx, MessageId(item)))
+        return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
 
     return await api.store.write(rate)

@@ -1,17 +1,17 @@
-"""Knowledge: what agents know of the person and of their subject, and its changes."""
+"""Knowledge routes: agents' memories and insights, and the history of their changes."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agiraph.api.deps import After, Limit, Once, TheApi
+from agiraph.api.deps import After, ApiDep, Idempotent, Limit
 from agiraph.api.problems import documented
 from agiraph.api.views import HeldView
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, AgentId
-from agiraph.domain.knowledge import Change, Draft, Insight, InsightType, Memory
+from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
 from agiraph.services.knowledge import items
 from agiraph.store import knowledge as rows
 from agiraph.store import teams
@@ -23,7 +23,7 @@ router = APIRouter(tags=["knowledge"])
 
 def _is_text(value: object) -> object:
     if not isinstance(value, str):
-        raise ValueError("write a moment as text, such as 2026-05-01T09:00:00Z")
+        raise ValueError("write a time as text, such as 2026-05-01T09:00:00Z")
     return value
 
 
@@ -55,27 +55,27 @@ def _agent(tx: Tx, agent: str) -> Agent:
 
 
 @router.get("/agents/{agent}/memories", responses=documented(404))
-async def list_memories(agent: str, api: TheApi, limit: Limit = 100) -> list[Memory]:
-    """What an agent knows of the person it talks to."""
+async def list_memories(agent: str, api: ApiDep, limit: Limit = 100) -> list[Memory]:
+    """List what an agent remembers about the person."""
     return await api.store.read(
         lambda tx: items.memories(tx, AgentId(_agent(tx, agent).id), limit=limit)
     )
 
 
 @router.post("/agents/{agent}/memories", status_code=201, responses=documented(404, 409))
-async def add_memory(agent: str, body: NewMemory, api: TheApi, once: Once) -> Memory:
-    """Tell an agent something about you."""
+async def add_memory(agent: str, body: NewMemory, api: ApiDep, idempotently: Idempotent) -> Memory:
+    """Add a memory about the person."""
 
     def add(tx: Tx) -> Memory:
         found = _agent(tx, agent)
         return items.remember(tx, found, body.content, author=HUMAN, valid_until=body.valid_until)
 
-    return await once(add, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(add, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.delete("/agents/{agent}/memories/{memory}", status_code=204, responses=documented(404))
-async def forget_memory(agent: str, memory: str, api: TheApi) -> Response:
-    """Let an agent forget something; it can be undone."""
+async def forget_memory(agent: str, memory: str, api: ApiDep) -> Response:
+    """Remove a memory; this can be undone."""
     await api.store.write(lambda tx: items.forget(tx, AgentId(_agent(tx, agent).id), memory))
     return Response(status_code=204)
 
@@ -83,12 +83,12 @@ async def forget_memory(agent: str, memory: str, api: TheApi) -> Response:
 @router.get("/agents/{agent}/insights", responses=documented(404))
 async def list_insights(
     agent: str,
-    api: TheApi,
+    api: ApiDep,
     query: Annotated[str, Query(max_length=500)] = "",
     type: InsightType | None = None,
     limit: Limit = 100,
 ) -> list[Insight]:
-    """What an agent has learned for its work."""
+    """List what an agent has learned for its work."""
 
     def look(tx: Tx) -> list[Insight]:
         found = _agent(tx, agent)
@@ -98,8 +98,10 @@ async def list_insights(
 
 
 @router.post("/agents/{agent}/insights", status_code=201, responses=documented(404, 409))
-async def add_insight(agent: str, body: NewInsight, api: TheApi, once: Once) -> Insight:
-    """Teach an agent something for its work."""
+async def add_insight(
+    agent: str, body: NewInsight, api: ApiDep, idempotently: Idempotent
+) -> Insight:
+    """Add an insight to an agent's knowledge."""
 
     def add(tx: Tx) -> Insight:
         return items.learn(
@@ -112,12 +114,12 @@ async def add_insight(agent: str, body: NewInsight, api: TheApi, once: Once) -> 
             valid_until=body.valid_until,
         )
 
-    return await once(add, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(add, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.delete("/agents/{agent}/insights/{insight}", status_code=204, responses=documented(404))
-async def remove_insight(agent: str, insight: str, api: TheApi) -> Response:
-    """Take an insight back; it can be undone."""
+async def remove_insight(agent: str, insight: str, api: ApiDep) -> Response:
+    """Remove an insight; this can be undone."""
     await api.store.write(lambda tx: items.remove(tx, AgentId(_agent(tx, agent).id), insight))
     return Response(status_code=204)
 
@@ -125,17 +127,17 @@ async def remove_insight(agent: str, insight: str, api: TheApi) -> Response:
 @router.get("/agents/{agent}/changes", responses=documented(404))
 async def list_changes(
     agent: str,
-    api: TheApi,
+    api: ApiDep,
     after: After = "",
     before: Annotated[
-        str, Query(description="The first id of the page after.", max_length=200)
+        str, Query(description="The first id of the next page.", max_length=200)
     ] = "",
     limit: Limit = 100,
 ) -> list[Change]:
-    """How what an agent knows came about, oldest first: the newest page; the one before an id; or
-    what came after one."""
+    """List the changes to an agent's knowledge, oldest first: the newest page, or the page before
+    or after an id."""
     if after and before:
-        raise Refused("Say `after` or `before`: a page has one neighbour that you know.")
+        raise Refused("Set `after` or `before`, not both.")
 
     def look(tx: Tx) -> list[Change]:
         found = _agent(tx, agent).id
@@ -147,13 +149,13 @@ async def list_changes(
 
 
 @router.post("/changes/{change}/undo", responses=documented(404, 409))
-async def undo_change(change: str, api: TheApi) -> Change:
-    """Put back what a change altered."""
+async def undo_change(change: str, api: ApiDep) -> Change:
+    """Undo a change."""
     return await api.store.write(items.undo, change)
 
 
 @router.get("/teams/{team}/held", responses=documented(404))
-async def list_held(team: str, api: TheApi) -> list[HeldView]:
+async def list_held(team: str, api: ApiDep) -> list[HeldView]:
     """What was learned from words nobody vouches for, and counts only if you confirm it."""
 
     def look(tx: Tx) -> list[HeldView]:
@@ -164,12 +166,12 @@ async def list_held(team: str, api: TheApi) -> list[HeldView]:
 
 
 @router.post("/held/{item}/confirm", responses=documented(404, 409))
-async def confirm_held(item: str, api: TheApi) -> Insight | Memory | Draft:
+async def confirm_held(item: str, api: ApiDep) -> Insight | Memory | NoteDraft:
     """Vouch for something that was held."""
     return await api.store.write(items.confirm, item)
 
 
 @router.post("/held/{item}/reject", responses=documented(404, 409))
-async def reject_held(item: str, api: TheApi) -> Insight | Memory | Draft:
+async def reject_held(item: str, api: ApiDep) -> Insight | Memory | NoteDraft:
     """Say that something that was held should never count."""
     return await api.store.write(items.reject, item)

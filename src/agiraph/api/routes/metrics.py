@@ -1,4 +1,4 @@
-"""Metrics: how much there is of everything, in the text form Prometheus reads."""
+"""Metrics route: counters and gauges in the Prometheus text format."""
 
 import resource
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
-from agiraph.api.deps import TheApi
+from agiraph.api.deps import ApiDep
 from agiraph.store import counts
 from agiraph.store.tx import Tx
 
@@ -32,30 +32,30 @@ def _escaped(text: str) -> str:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-async def metrics(api: TheApi) -> str:
-    """Counts of teams, work, messages, money and watchers."""
+async def metrics(api: ApiDep) -> str:
+    """Return counts of teams, nodes, questions, model calls, costs and WebSockets."""
     counted = await api.store.read(_counted)
     hub = api.hub
     usage = resource.getrusage(resource.RUSAGE_SELF)
     own = [
-        Metric("agiraph_watchers", "gauge", "WebSockets open now.", [({}, len(hub.watchers))]),
+        Metric("agiraph_watchers", "gauge", "WebSockets open now.", [({}, len(hub.subscribers))]),
         Metric(
             "agiraph_watchers_lost_total",
             "counter",
-            "WebSockets closed because they fell behind.",
+            "WebSockets closed because the client was too slow.",
             [({}, hub.lost)],
         ),
         Metric(
             "agiraph_watcher_backlog",
             "gauge",
-            "Frames waiting for the slowest watcher.",
-            [({}, max((len(w.frames) for w in hub.watchers), default=0))],
+            "Frames queued for the slowest WebSocket.",
+            [({}, max((len(w.frames) for w in hub.subscribers), default=0))],
         ),
         Metric(
             "agiraph_events_told_total",
             "counter",
-            "Events published to watchers by this process.",
-            [({}, hub.told)],
+            "Events published to WebSockets by this process.",
+            [({}, hub.events_published)],
         ),
         Metric(
             "process_cpu_seconds_total",
@@ -66,7 +66,7 @@ async def metrics(api: TheApi) -> str:
         Metric(
             "process_max_resident_bytes",
             "gauge",
-            "The most memory this process has had.",
+            "Peak resident memory of this process.",
             [({}, usage.ru_maxrss * 1024)],
         ),
     ]
@@ -85,19 +85,19 @@ def _counted(tx: Tx) -> list[Metric]:
         Metric(
             "agiraph_nodes",
             "gauge",
-            "Pieces of work by lane and status.",
+            "Nodes by lane and status.",
             [({"lane": lane, "status": s}, count) for lane, s, count in counts.nodes(tx)],
         ),
         Metric(
             "agiraph_questions_open",
             "gauge",
-            "Questions and approvals that wait for a person.",
+            "Open questions and approvals.",
             [({}, counts.open_questions(tx))],
         ),
         Metric(
             "agiraph_model_calls_total",
             "counter",
-            "Calls to models by model and purpose.",
+            "Model calls by model and purpose.",
             [({"model": r.model, "purpose": r.purpose}, r.calls) for r in spent],
         ),
         Metric(
@@ -113,13 +113,13 @@ def _counted(tx: Tx) -> list[Metric]:
         Metric(
             "agiraph_usd_total",
             "counter",
-            "Money by model and purpose, as far as prices are known.",
+            "Cost in USD by model and purpose; calls without a known price count as zero.",
             [({"model": r.model, "purpose": r.purpose}, r.usd) for r in spent],
         ),
         Metric(
             "agiraph_overdue_seconds",
             "gauge",
-            "How long the oldest timer has been due.",
+            "How long the oldest timer is overdue.",
             [({}, counts.overdue_seconds(tx))],
         ),
     ]

@@ -1,14 +1,14 @@
-"""Research and search: having something found out, and finding what is known."""
+"""Research routes: background research, and search in what a team knows."""
 
 import asyncio
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import Api, Once, TheApi
+from agiraph.api.deps import Api, ApiDep, Idempotent
 from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
-from agiraph.api.views import HitView, NodeView
+from agiraph.api.views import NodeView, SearchHitView
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.passages import Passage
@@ -37,7 +37,7 @@ class NewResearch(BaseModel):
     max_pages: int = Field(default=research.PAGES, ge=0, le=research.MOST_PAGES)
 
 
-class Sought(BaseModel):
+class SearchRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"query": "earnings"}})
 
     query: str = Field(min_length=1, max_length=2000)
@@ -45,8 +45,10 @@ class Sought(BaseModel):
 
 
 @router.post("/agents/{agent}/research", status_code=201, responses=documented(404, 409))
-async def start_research(agent: str, body: NewResearch, api: TheApi, once: Once) -> NodeView:
-    """Have a question looked into in the background; the report comes to the inbox."""
+async def start_research(
+    agent: str, body: NewResearch, api: ApiDep, idempotently: Idempotent
+) -> NodeView:
+    """Start research on a question in the background; the report arrives in the inbox."""
     known = await asyncio.to_thread(specialists, api.home)
 
     def start(tx: Tx) -> NodeView:
@@ -57,25 +59,25 @@ async def start_research(agent: str, body: NewResearch, api: TheApi, once: Once)
         )
         return node_view(tx, node)
 
-    return await once(start, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(start, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.post("/teams/{team}/memory/search", responses=documented(404))
-async def search_memory(team: str, body: Sought, api: TheApi) -> list[HitView]:
-    """Whole sections of what a team has noted, learned, read and reported, the best first."""
+async def search_memory(team: str, body: SearchRequest, api: ApiDep) -> list[SearchHitView]:
+    """Search a team's notes, insights, web pages and reports; whole sections, best first."""
 
     def lead(tx: Tx) -> Agent:
         return teams.members(tx, teams.find(tx, team).id)[0]
 
     agent = await api.store.read(lead)
     files = await asyncio.to_thread(_files, api, agent)
-    if await api.store.read(notes.is_stale, agent, files):  # somebody changed one by hand
+    if await api.store.read(notes.is_stale, agent, files):  # a person edited a note
         await api.store.write(notes.index, agent, files)
     found: list[Passage] = await api.store.read(
         passages.find, body.query, team_id=agent.team_id, owner=agent.id, limit=body.limit
     )
-    shown = HitView.model_fields
-    return [HitView(**{name: getattr(hit, name) for name in shown}) for hit in found]
+    shown = SearchHitView.model_fields
+    return [SearchHitView(**{name: getattr(hit, name) for name in shown}) for hit in found]
 
 
 def _files(api: Api, agent: Agent) -> dict[str, str]:

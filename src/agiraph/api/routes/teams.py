@@ -1,11 +1,11 @@
-"""Teams: founding them, looking at them, and stopping, pausing and redirecting their work."""
+"""Team routes: create, list, pause, resume, stop, archive and redirect teams."""
 
 from typing import Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import After, Api, Limit, Once, TheApi
+from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
@@ -18,8 +18,8 @@ from agiraph.store.tx import Tx
 router = APIRouter(tags=["teams"])
 
 
-class BudgetBody(BaseModel):
-    """What the work towards the goal may cost; what is not said has no limit of its own."""
+class BudgetRequest(BaseModel):
+    """Limits for the work on the goal. A field that is not set has no limit."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,8 +33,8 @@ class BudgetBody(BaseModel):
         return Budget(**self.model_dump())
 
 
-class RuleBody(BaseModel):
-    """The first rule that matches a call decides whether it may be made."""
+class PermissionRule(BaseModel):
+    """A permission rule. The first rule that matches a tool call decides on it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -56,15 +56,19 @@ class NewTeam(BaseModel):
     name: str = Field(default="", max_length=200)
     mode: Mode = "finite"
     model: str = Field(default="", max_length=500, examples=["anthropic/claude-sonnet-4-5"])
-    soul: str = Field(default="", max_length=100_000, description="Who the team is: its SOUL.md.")
-    budget: BudgetBody | None = None
+    soul: str = Field(
+        default="",
+        max_length=100_000,
+        description="The team's identity: the content of its SOUL.md.",
+    )
+    budget: BudgetRequest | None = None
     tools: list[str] = Field(default_factory=list[str], max_length=200)
     workers: int | None = Field(
-        default=None, ge=1, le=200, description="How many members it may have at a time."
+        default=None, ge=1, le=200, description="The most members at a time."
     )
-    permissions: list[RuleBody] = Field(default_factory=list[RuleBody], max_length=200)
+    permissions: list[PermissionRule] = Field(default_factory=list[PermissionRule], max_length=200)
     learns: bool = True
-    start: bool = Field(default=True, description="Whether to get to work at once.")
+    start: bool = Field(default=True, description="Whether to start working immediately.")
 
 
 class NewGoal(BaseModel):
@@ -75,12 +79,12 @@ class NewGoal(BaseModel):
     )
 
     goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
-    budget: BudgetBody | None = None
+    budget: BudgetRequest | None = None
 
 
 @router.post("/teams", status_code=201, responses=documented(409))
-async def create_team(body: NewTeam, api: TheApi, once: Once) -> TeamView:
-    """Found a team: a coordinator that gets to work on the goal, unless `start` is false."""
+async def create_team(body: NewTeam, api: ApiDep, idempotently: Idempotent) -> TeamView:
+    """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     api.check_model(body.model or api.model)
 
     def found(tx: Tx) -> TeamView:
@@ -100,12 +104,12 @@ async def create_team(body: NewTeam, api: TheApi, once: Once) -> TeamView:
         )
         return team_view(tx, founded.team)
 
-    return await once(found, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(found, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.get("/teams", responses=documented())
-async def list_teams(api: TheApi, after: After = "", limit: Limit = 100) -> list[TeamView]:
-    """Every team, oldest first."""
+async def list_teams(api: ApiDep, after: After = "", limit: Limit = 100) -> list[TeamView]:
+    """List all teams, oldest first."""
 
     def look(tx: Tx) -> list[TeamView]:
         return [team_view(tx, team) for team in teams.page(tx, after=after, limit=limit)]
@@ -114,14 +118,14 @@ async def list_teams(api: TheApi, after: After = "", limit: Limit = 100) -> list
 
 
 @router.get("/teams/{team}", responses=documented(404))
-async def get_team(team: str, api: TheApi) -> TeamView:
-    """One team, by its id or name."""
+async def get_team(team: str, api: ApiDep) -> TeamView:
+    """Return one team by its id or name."""
     return await api.store.read(lambda tx: team_view(tx, teams.find(tx, team)))
 
 
 @router.delete("/teams/{team}", status_code=204, responses=documented(404))
-async def archive_team(team: str, api: TheApi) -> Response:
-    """Stop a team and put it away. Nothing of it is deleted."""
+async def archive_team(team: str, api: ApiDep) -> Response:
+    """Stop and archive a team. Nothing is deleted."""
     await api.store.write(lambda tx: verbs.archive(tx, teams.find(tx, team).id))
     return Response(status_code=204)
 
@@ -134,30 +138,30 @@ async def _switched(api: Api, team: str, verb: str) -> TeamView:
 
 
 @router.post("/teams/{team}/pause", responses=documented(404, 409))
-async def pause_team(team: str, api: TheApi) -> TeamView:
-    """Let everyone stop at their next yield point. Nothing is lost; people are still answered."""
+async def pause_team(team: str, api: ApiDep) -> TeamView:
+    """Pause a team: every agent stops at its next yield point. Messages are still answered."""
     return await _switched(api, team, "pause")
 
 
 @router.post("/teams/{team}/resume", responses=documented(404, 409))
-async def resume_team(team: str, api: TheApi) -> TeamView:
-    """Go on where the team was paused."""
+async def resume_team(team: str, api: ApiDep) -> TeamView:
+    """Resume a paused team where it stopped."""
     return await _switched(api, team, "resume")
 
 
 @router.post("/teams/{team}/stop", responses=documented(404, 409))
-async def stop_team(team: str, api: TheApi) -> TeamView:
-    """Cancel everything of a team that is not done, and end its processes."""
+async def stop_team(team: str, api: ApiDep) -> TeamView:
+    """Cancel a team's open work and end its processes."""
     return await _switched(api, team, "stop")
 
 
 @router.post("/teams/{team}/goal", status_code=201, responses=documented(404, 409))
-async def set_goal(team: str, body: NewGoal, api: TheApi, once: Once) -> TeamView:
-    """A new goal for the same team: a new run; what it remembers stays."""
+async def set_goal(team: str, body: NewGoal, api: ApiDep, idempotently: Idempotent) -> TeamView:
+    """Give a team a new goal, which starts a new run. What the team knows is kept."""
 
     def aim(tx: Tx) -> TeamView:
         budget = None if body.budget is None else body.budget.budget()
         found = teams.find(tx, team)
         return team_view(tx, verbs.set_goal(tx, found.id, body.goal, budget=budget))
 
-    return await once(aim, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(aim, status=201)  # pyright: ignore[reportReturnType]

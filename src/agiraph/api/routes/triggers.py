@@ -1,14 +1,14 @@
-"""Triggers: why a team's agents wake by themselves."""
+"""Trigger routes: triggers that wake a team's agents, their firings, and webhooks."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import Limit, Once, TheApi
+from agiraph.api.deps import ApiDep, Idempotent, Limit
 from agiraph.api.presenters import trigger_fields
 from agiraph.api.problems import documented
-from agiraph.api.views import MadeTrigger, TriggerView
+from agiraph.api.views import CreatedTriggerView, TriggerView
 from agiraph.domain.ids import AgentId, TriggerId
 from agiraph.domain.triggers import (
     ActionType,
@@ -38,15 +38,15 @@ class NewTrigger(BaseModel):
 
     type: TriggerType
     agent: str | None = Field(
-        default=None, max_length=200, description="Whose; by default the coordinator's."
+        default=None, max_length=200, description="The agent to wake; by default the coordinator."
     )
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
     action: ActionType = "wake_agent"
     payload: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class TriggerChange(BaseModel):
-    """What is named is replaced as a whole; the rest stays. The type of a trigger stays, too."""
+class TriggerChangeRequest(BaseModel):
+    """Each given field is replaced as a whole; the others stay. The type cannot be changed."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -55,22 +55,20 @@ class TriggerChange(BaseModel):
     )
 
     status: Literal["active", "paused"] | None = None
-    config: dict[str, Any] | None = Field(
-        default=None, description="When it fires; counts from now on."
-    )
+    config: dict[str, Any] | None = Field(default=None, description="When it fires, from now on.")
     action: ActionType | None = None
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _changes_something(self) -> "TriggerChange":
+    def _changes_something(self) -> "TriggerChangeRequest":
         if all(part is None for part in (self.status, self.config, self.action, self.payload)):
-            raise ValueError("name what to change: `status`, `config`, `action` or `payload`")
+            raise ValueError("set at least one of `status`, `config`, `action` and `payload`")
         return self
 
 
 @router.get("/teams/{team}/triggers", responses=documented(404))
-async def list_triggers(team: str, api: TheApi) -> list[TriggerView]:
-    """Every trigger of a team, with when it fires next and what it has cost."""
+async def list_triggers(team: str, api: ApiDep) -> list[TriggerView]:
+    """List a team's triggers with their next due time and cost."""
 
     def look(tx: Tx) -> list[TriggerView]:
         found = triggers.of_team(tx, teams.find(tx, team).id)
@@ -80,10 +78,12 @@ async def list_triggers(team: str, api: TheApi) -> list[TriggerView]:
 
 
 @router.post("/teams/{team}/triggers", status_code=201, responses=documented(404, 409))
-async def create_trigger(team: str, body: NewTrigger, api: TheApi, once: Once) -> MadeTrigger:
-    """Let an agent wake by a clock, an event, idleness or a call from outside."""
+async def create_trigger(
+    team: str, body: NewTrigger, api: ApiDep, idempotently: Idempotent
+) -> CreatedTriggerView:
+    """Create a trigger that wakes an agent by schedule, event, idleness or webhook."""
 
-    def create(tx: Tx) -> MadeTrigger:
+    def create(tx: Tx) -> CreatedTriggerView:
         found = teams.find(tx, team)
         agent = teams.by_name(tx, found.id, body.agent or "coordinator")
         made = verbs.create(
@@ -94,14 +94,16 @@ async def create_trigger(team: str, body: NewTrigger, api: TheApi, once: Once) -
             action=body.action,
             payload=body.payload,
         )
-        return MadeTrigger(**trigger_fields(tx, made.trigger), secret=made.secret)
+        return CreatedTriggerView(**trigger_fields(tx, made.trigger), secret=made.secret)
 
-    return await once(create, status=201)  # pyright: ignore[reportReturnType]
+    return await idempotently(create, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.patch("/teams/{team}/triggers/{trigger}", responses=documented(404, 409))
-async def change_trigger(team: str, trigger: str, body: TriggerChange, api: TheApi) -> TriggerView:
-    """Let a trigger fire at other times or do something else; pause it, or let it go on."""
+async def change_trigger(
+    team: str, trigger: str, body: TriggerChangeRequest, api: ApiDep
+) -> TriggerView:
+    """Change when a trigger fires or what it does; pause or resume it."""
 
     def change(tx: Tx) -> TriggerView:
         found = verbs.find(tx, teams.find(tx, team).id, trigger)
@@ -117,8 +119,8 @@ async def change_trigger(team: str, trigger: str, body: TriggerChange, api: TheA
 
 
 @router.delete("/teams/{team}/triggers/{trigger}", status_code=204, responses=documented(404))
-async def cancel_trigger(team: str, trigger: str, api: TheApi) -> Response:
-    """End a trigger."""
+async def cancel_trigger(team: str, trigger: str, api: ApiDep) -> Response:
+    """Cancel a trigger."""
 
     def cancel(tx: Tx) -> None:
         verbs.cancel(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
@@ -128,8 +130,8 @@ async def cancel_trigger(team: str, trigger: str, api: TheApi) -> Response:
 
 
 @router.get("/teams/{team}/triggers/{trigger}/firings", responses=documented(404))
-async def list_firings(team: str, trigger: str, api: TheApi, limit: Limit = 100) -> list[Firing]:
-    """What became of each time a trigger should have fired, newest first."""
+async def list_firings(team: str, trigger: str, api: ApiDep, limit: Limit = 100) -> list[Firing]:
+    """List a trigger's firings and skipped slots, newest first."""
 
     def look(tx: Tx) -> list[Firing]:
         found = verbs.find(tx, teams.find(tx, team).id, trigger)
@@ -142,13 +144,13 @@ async def list_firings(team: str, trigger: str, api: TheApi, limit: Limit = 100)
 async def hit_webhook(
     trigger: str,
     request: Request,
-    api: TheApi,
+    api: ApiDep,
     secret: Annotated[str, Header(alias="X-Agiraph-Secret", max_length=200)],
     delivery: Annotated[
         str | None,
-        Header(alias="X-Delivery-Id", max_length=200, description="The same again fires once."),
+        Header(alias="X-Delivery-Id", max_length=200, description="A repeated id fires only once."),
     ] = None,
 ) -> Firing:
-    """A call from outside. Its secret is its own; it needs no token."""
+    """Fire a webhook trigger. The request carries the trigger's own secret instead of a token."""
     body = (await request.body())[:100_000].decode(errors="replace")
     return await api.store.write(due.hit, TriggerId(trigger), secret, body, delivery=delivery)

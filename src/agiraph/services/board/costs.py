@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from agiraph.domain.costs import Bill, Costs, Line, Sum
+from agiraph.domain.costs import CostLine, CostSum, NodeCosts, TeamCosts
 from agiraph.domain.ids import TeamId
 from agiraph.services.board import texts
 from agiraph.store import nodes, spend, teams
@@ -11,11 +11,11 @@ from agiraph.store.spend import Spend
 from agiraph.store.tx import Tx
 
 
-def of_team(tx: Tx, team_id: TeamId) -> Costs:
+def of_team(tx: Tx, team_id: TeamId) -> TeamCosts:
     """Return all costs of a team, with one bill for each root node."""
     lines = spend.of_team(tx, team_id)
     names: dict[str, str] = {agent.id: agent.name for agent in teams.everyone(tx, team_id)}
-    return Costs(
+    return TeamCosts(
         team_id=team_id,
         total=_sum(lines),
         by_agent=_by(lines, lambda line: names.get(line.agent_id, line.agent_id)),
@@ -25,8 +25,8 @@ def of_team(tx: Tx, team_id: TeamId) -> Costs:
     )
 
 
-def _sum(lines: list[Spend]) -> Sum:
-    return Sum(
+def _sum(lines: list[Spend]) -> CostSum:
+    return CostSum(
         calls=sum(line.calls for line in lines),
         lost=sum(line.lost for line in lines),
         input_tokens=sum(line.input_tokens for line in lines),
@@ -37,14 +37,14 @@ def _sum(lines: list[Spend]) -> Sum:
     )
 
 
-def _by(lines: list[Spend], key: Callable[[Spend], str]) -> dict[str, Sum]:
+def _by(lines: list[Spend], key: Callable[[Spend], str]) -> dict[str, CostSum]:
     groups: defaultdict[str, list[Spend]] = defaultdict(list)
     for line in lines:
         groups[key(line)].append(line)
     return {name: _sum(group) for name, group in sorted(groups.items())}
 
 
-def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -> list[Bill]:
+def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -> list[NodeCosts]:
     own: defaultdict[str, list[Spend]] = defaultdict(list)
     for line in lines:
         own[line.node_id].append(line)
@@ -55,15 +55,16 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
         above = node.parent_id or node.payer_id
         below[above if above in known else None].append(index)
 
-    def bill(index: int) -> tuple[Bill, list[Spend]]:
+    def bill(index: int) -> tuple[NodeCosts, list[Spend]]:
         node = made[index]
         children = [bill(child) for child in below[node.id]]
         everything = own[node.id] + [line for _, lines in children for line in lines]
         made_of = [
-            Line(purpose=line.purpose, model=line.model, sum=_sum([line])) for line in own[node.id]
+            CostLine(purpose=line.purpose, model=line.model, sum=_sum([line]))
+            for line in own[node.id]
         ]
         return (
-            Bill(
+            NodeCosts(
                 node_id=node.id,
                 title=texts.title_of(node),
                 lane=node.lane,

@@ -5,6 +5,7 @@ from typing import Any
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import THINKING, Lease, Thread, Transcript, Turn
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import CallLost, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.services.board import taint
@@ -33,7 +34,7 @@ def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
     )
     THREADS.insert(tx, thread)
     NODES.update(tx, node.id, thread_id=thread.id)
-    tx.emit(node.team_id, "thread.opened", thread_id=thread.id, node_id=node.id, agent_id=agent.id)
+    tx.emit(node.team_id, ThreadOpened(thread_id=thread.id, node_id=node.id, agent_id=agent.id))
     return thread
 
 
@@ -70,7 +71,7 @@ def charge_lost_call(tx: Tx, lease: Lease) -> None:
     threads.append(
         tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
-    tx.emit(lease.team_id, "call.lost", node_id=lease.node_id, thread_id=lease.thread_id)
+    tx.emit(lease.team_id, CallLost(node_id=lease.node_id, thread_id=lease.thread_id))
 
 
 def release_reservation(tx: Tx, lease: Lease) -> None:

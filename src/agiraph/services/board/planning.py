@@ -5,6 +5,7 @@ from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.work import NodeAssigned, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
@@ -70,13 +71,14 @@ def create(
     NODES.insert(tx, node)
     tx.emit(
         team_id,
-        "node.created",
-        node_id=node.id,
-        title=node.title,
-        parent_id=node.parent_id,
-        creator_id=node.creator_id,
-        lane=node.lane,
-        needs=list(depends_on),
+        NodeCreated(
+            node_id=node.id,
+            title=node.title,
+            parent_id=node.parent_id,
+            creator_id=node.creator_id,
+            lane=node.lane,
+            needs=list(depends_on),
+        ),
     )
     add_dependencies(tx, node, depends_on)
     if node.assignee_id is None or not is_ready(tx, node):
@@ -140,7 +142,7 @@ def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     if node.lane == "work":
         agent = roster.reinstate(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=agent_id, agent=agent.name)
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=agent_id, agent=agent.name))
     tx.wake(agent_id, node.lane)
     return node
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import StageEnded, StageReconvened, StageStarted
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
@@ -40,7 +41,7 @@ def start(
         waits.set_timer(
             tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
         )
-        tx.emit(lease.team_id, "stage.started", stage_id=stage.id, name=name, nodes=list(node_ids))
+        tx.emit(lease.team_id, StageStarted(stage_id=stage.id, name=name, nodes=list(node_ids)))
     added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
         _reopen(tx, stage)
@@ -121,14 +122,14 @@ def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
         tx, stage.id, status="reconvened", assessment=assessment, ended_at=stage.ended_at or tx.now
     )
     tx.emit(
-        stage.team_id, "stage.reconvened", stage_id=stage.id, name=stage.name, assessment=assessment
+        stage.team_id, StageReconvened(stage_id=stage.id, name=stage.name, assessment=assessment)
     )
     return STAGES.get(tx, stage.id)
 
 
 def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
-    tx.emit(stage.team_id, "stage.ended", stage_id=stage.id, name=stage.name, status=status)
+    tx.emit(stage.team_id, StageEnded(stage_id=stage.id, name=stage.name, status=status))
     waiting.settle(tx, WaitingOn("stage", stage.id), summary(tx, STAGES.get(tx, stage.id)))
 
 

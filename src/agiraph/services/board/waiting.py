@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
+from agiraph.domain.events.work import NodeAssigned, ToolResult
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.waits import WaitingOn
@@ -195,12 +196,13 @@ def _append_answer(
 def _emit_result(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool) -> None:
     tx.emit(
         NODES.get(tx, wait.node_id).team_id,
-        "tool.result",
-        node_id=wait.node_id,
-        call_id=call.id,
-        tool=call.name,
-        failed=failed,
-        text=text[:PREVIEW],
+        ToolResult(
+            node_id=wait.node_id,
+            call_id=call.id,
+            tool=call.name,
+            failed=failed,
+            text=text[:PREVIEW],
+        ),
     )
 
 
@@ -213,6 +215,6 @@ def _requeue(tx: Tx, wait: Wait) -> None:
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=node.assignee_id)
     assert node.assignee_id is not None
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=node.assignee_id))
     tx.wake(node.assignee_id, node.lane)

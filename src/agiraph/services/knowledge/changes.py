@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.events.knowledge import KnowledgeChanged
 from agiraph.domain.ids import new_id
-from agiraph.domain.knowledge import Change, ChangeVerb, Draft, Insight, Touched
+from agiraph.domain.knowledge import Change, ChangedItem, ChangeVerb, Insight, NoteDraft
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
 from agiraph.store.knowledge import CHANGES, Item
@@ -64,7 +65,7 @@ def record(
     touched: Sequence[tuple[Item, Item | None]],
 ) -> Change:
     kept = tuple(
-        Touched(id=item.id, before=None if before is None else _state(before))
+        ChangedItem(id=item.id, before=None if before is None else _state(before))
         for item, before in touched
     )
     return write(tx, about, verb, author, kept)
@@ -72,10 +73,10 @@ def record(
 
 def write(
     tx: Tx,
-    about: Item | Draft | Agent,
+    about: Item | NoteDraft | Agent,
     verb: ChangeVerb,
     author: str,
-    touched: tuple[Touched, ...],
+    touched: tuple[ChangedItem, ...],
 ) -> Change:
     change = Change(
         id=new_id("change"),
@@ -90,10 +91,11 @@ def write(
     if verb != "learned" and touched:
         tx.emit(
             about.team_id,
-            "knowledge.changed",
-            verb=verb,
-            change_id=change.id,
-            ids=[t.id for t in touched],
+            KnowledgeChanged(
+                verb=verb,
+                change_id=change.id,
+                ids=[t.id for t in touched],
+            ),
         )
     return change
 

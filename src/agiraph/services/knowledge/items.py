@@ -8,15 +8,21 @@ from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.events.knowledge import (
+    InsightLearned,
+    KnowledgeChanged,
+    KnowledgeHeld,
+    MemoryWritten,
+)
 from agiraph.domain.ids import HUMAN, AgentId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
+    ChangedItem,
     ChangeVerb,
-    Draft,
     Insight,
     InsightType,
     Memory,
-    Touched,
+    NoteDraft,
 )
 from agiraph.domain.passages import sought
 from agiraph.domain.similarity import compare
@@ -103,13 +109,13 @@ def learn(
 
 def draft(
     tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, tainted_by: str
-) -> Draft:
+) -> NoteDraft:
     """Keep a note out of its file until a person has read it; the same one is kept once."""
     digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
     identity = f"draft_{digest.hexdigest()[:24]}"
     if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
         return known
-    kept = Draft(
+    kept = NoteDraft(
         id=identity,
         team_id=agent.team_id,
         agent_id=agent.id,
@@ -121,7 +127,7 @@ def draft(
         tainted_by=tainted_by,
     )
     DRAFTS.insert(tx, kept)
-    tx.emit(agent.team_id, "knowledge.held", id=kept.id, agent_id=agent.id, path=path)
+    tx.emit(agent.team_id, KnowledgeHeld(id=kept.id, agent_id=agent.id, path=path))
     return kept
 
 
@@ -185,24 +191,24 @@ def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
     ]
     found += [
         Held(d.id, d.agent_id, f"note {d.path}", d.content, d.tainted_by or "", d.created_at)
-        for d in cast(list[Draft], rows.held(tx, DRAFTS, team_id))
+        for d in cast(list[NoteDraft], rows.held(tx, DRAFTS, team_id))
     ]
     return sorted(found, key=lambda item: (item.created_at, item.id))
 
 
-def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | Draft:
+def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
     """A person vouches for what was held: from now on it counts like anything else."""
     item = _held(tx, id)
-    if isinstance(item, Draft):
+    if isinstance(item, NoteDraft):
         return _decide(tx, item, "accepted", author)
     teams.lock(tx, item.agent_id)
     return _take_in(tx, replace(item, status="active"), author=author, before=item)
 
 
-def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | Draft:
+def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
     """A person does not vouch for what was held: it never counts."""
     item = _held(tx, id)
-    if isinstance(item, Draft):
+    if isinstance(item, NoteDraft):
         return _decide(tx, item, "removed", author)
     changed = changes.alter(tx, item, status="removed")
     changes.record(tx, item, "rejected", author, [(item, item)])
@@ -223,14 +229,14 @@ def undo(tx: Tx, change_id: str) -> Change:
             )
     for touched in change.touched:
         item = rows.table_of(touched.id).get(tx, touched.id)
-        if isinstance(item, Draft):
+        if isinstance(item, NoteDraft):
             if item.status == "written":
                 raise Refused(f"The note is in {item.path} by now; change the file instead.")
             DRAFTS.update(tx, item.id, **(touched.before or {"status": "removed"}))
         else:
             changes.alter(tx, item, **(touched.before or {"status": "removed"}))
     CHANGES.update(tx, change.id, undone_at=tx.now)
-    tx.emit(change.team_id, "knowledge.changed", verb="undone", change_id=change.id, ids=[*mine])
+    tx.emit(change.team_id, KnowledgeChanged(verb="undone", change_id=change.id, ids=[*mine]))
     return replace(change, undone_at=tx.now)
 
 
@@ -289,9 +295,17 @@ def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> 
     verb: ChangeVerb = "confirmed" if before else "merged" if twin else "learned"
     change = changes.record(tx, item, verb, author, touched)
     if before is None:
-        kind = "memory.written" if isinstance(item, Memory) else "insight.learned"
-        about = {"id": item.id, "agent_id": item.agent_id, "stands": stands.id}
-        tx.emit(item.team_id, kind, change_id=change.id, held=item.status == "held", **about)
+        learned = MemoryWritten if isinstance(item, Memory) else InsightLearned
+        tx.emit(
+            item.team_id,
+            learned(
+                id=item.id,
+                agent_id=item.agent_id,
+                stands=stands.id,
+                change_id=change.id,
+                held=item.status == "held",
+            ),
+        )
     return stands
 
 
@@ -316,16 +330,16 @@ def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> I
     return changed
 
 
-def _held(tx: Tx, id: str) -> Item | Draft:
-    item = cast("Item | Draft", rows.table_of(id).get(tx, id, lock=True))
+def _held(tx: Tx, id: str) -> Item | NoteDraft:
+    item = cast("Item | NoteDraft", rows.table_of(id).get(tx, id, lock=True))
     if item.status != "held":
         raise Conflict(f"{id} is {item.status}: it does not wait for anybody.")
     return item
 
 
-def _decide(tx: Tx, note: Draft, status: Any, author: str) -> Draft:
+def _decide(tx: Tx, note: NoteDraft, status: Any, author: str) -> NoteDraft:
     DRAFTS.update(tx, note.id, status=status)
     verb: ChangeVerb = "confirmed" if status == "accepted" else "rejected"
-    touched = (Touched(id=note.id, before={"status": "held"}),)
+    touched = (ChangedItem(id=note.id, before={"status": "held"}),)
     changes.write(tx, note, verb, author, touched)
     return replace(note, status=status)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.knowledge import Draft
+from agiraph.domain.events.knowledge import MemoryWritten
+from agiraph.domain.knowledge import NoteDraft
 from agiraph.store import passages
 from agiraph.store.knowledge import DRAFTS
 from agiraph.store.tx import Tx
@@ -27,10 +28,10 @@ def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
 def wrote(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
     """Say that a note was written, and let it be found."""
     if is_stale(tx, agent, files):
-        tx.emit(agent.team_id, "memory.written", agent_id=agent.id, path=path)
+        tx.emit(agent.team_id, MemoryWritten(agent_id=agent.id, path=path))
         index(tx, agent, files)
 
 
-def settled(tx: Tx, draft: Draft) -> None:
+def settled(tx: Tx, draft: NoteDraft) -> None:
     """A note that a person confirmed is in its file."""
     DRAFTS.update(tx, draft.id, status="written")

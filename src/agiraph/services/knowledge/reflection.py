@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.events.knowledge import ThreadHarvested
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.work import Budget, Queue, WorkNode
@@ -108,9 +109,10 @@ def _mark(tx: Tx, thread: Thread, *, insights: int, passed_over: bool = False) -
     THREADS.update(tx, thread.id, harvested_at=tx.now)
     tx.emit(
         thread.team_id,
-        "thread.harvested",
-        thread_id=thread.id,
-        agent_id=thread.agent_id,
-        insights=insights,
-        passed_over=passed_over,
+        ThreadHarvested(
+            thread_id=thread.id,
+            agent_id=thread.agent_id,
+            insights=insights,
+            passed_over=passed_over,
+        ),
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.mail import BriefingDecided, BriefingRated
 from agiraph.domain.ids import HUMAN, MessageId, NodeId
 from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
@@ -116,13 +117,15 @@ def _end_reflection(
 ) -> Message | None:
     tx.emit(
         lease.team_id,
-        "briefing.decided",
-        node_id=lease.node_id,
-        agent_id=lease.agent_id,
-        sent=message is not None,
-        message_id=None if message is None else message.id,
-        reason=reason,
-        **(scored or {}),
+        BriefingDecided(
+            node_id=lease.node_id,
+            agent_id=lease.agent_id,
+            sent=message is not None,
+            message_id=None if message is None else message.id,
+            reason=reason,
+            score=None if scored is None else scored["score"],
+            threshold=None if scored is None else scored["threshold"],
+        ),
     )
     said = f"Briefed: {message.title}" if message is not None else f"Not briefed: {reason}"
     endings.end_node(tx, lease, Finished(said, StopReason.FINISHED))
@@ -159,5 +162,5 @@ def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     threshold = round(min(max(moved, LOWEST), HIGHEST), 2)
     MESSAGES.update(tx, message_id, rating=rating, seen_at=message.seen_at or tx.now)
     TEAMS.update(tx, team.id, briefing_threshold=threshold)
-    tx.emit(team.id, "briefing.rated", message_id=message_id, rating=rating, threshold=threshold)
+    tx.emit(team.id, BriefingRated(message_id=message_id, rating=rating, threshold=threshold))
     return TEAMS.get(tx, team.id)

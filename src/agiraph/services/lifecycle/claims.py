@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
+from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.messages import INTERRUPTS, Message
 from agiraph.domain.outcomes import Parked
@@ -94,7 +95,7 @@ def _start(
         NODES.update(tx, node.id, **changes)
     else:
         nodes.move(tx, node, NodeStatus.RUNNING, **changes)
-    tx.emit(node.team_id, "node.started", node_id=node.id, agent_id=agent.id, attempt=attempt)
+    tx.emit(node.team_id, NodeStarted(node_id=node.id, agent_id=agent.id, attempt=attempt))
 
 
 def clear_owner(tx: Tx, queue: Queue, *, owner: str) -> bool:
@@ -139,7 +140,7 @@ def release(tx: Tx, lease: Lease) -> None:
     worked = node.worked_seconds + _seconds_since_claim(tx, node)
     nodes.move(tx, node, NodeStatus.ASSIGNED, owner=None, worked_seconds=worked)
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=lease.agent_id)
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=lease.agent_id))
     tx.wake(lease.agent_id, node.lane)
 
 
@@ -165,7 +166,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
         tx, node, NodeStatus.WAITING, waiting_reason=reason, owner=None, worked_seconds=worked
     )
     leases.end_run(tx, lease)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=on, reason=reason)
+    tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=on, reason=reason))
     stage_clocks.pause_or_resume_above(tx, node.id)
     if said := _unheard_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)

@@ -5,6 +5,7 @@ from typing import Literal
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
@@ -143,5 +144,5 @@ def _reactivate_team(tx: Tx, agent: Agent) -> None:
     team = teams.TEAMS.get(tx, agent.team_id, lock=True)
     if team.status in ("completed", "stopped"):
         teams.TEAMS.update(tx, team.id, status="active")
-        tx.emit(team.id, "team.resumed")
+        tx.emit(team.id, TeamResumed())
         definitions.revive(tx, team.id)

@@ -7,6 +7,12 @@ dependents commit together. After a crash either all of that has happened or non
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.work import (
+    NodeCancelled,
+    NodeCompleted,
+    NodeFailed,
+    NodeWaiting,
+)
 from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
@@ -40,13 +46,10 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
+    ended = NodeCompleted if status is NodeStatus.COMPLETED else NodeFailed
     tx.emit(
         node.team_id,
-        "node.completed" if status is NodeStatus.COMPLETED else "node.failed",
-        node_id=node.id,
-        reason=outcome.reason,
-        result=text,
-        doubts=doubts,
+        ended(node_id=node.id, reason=outcome.reason, result=text, doubts=doubts),
     )
     # Children of a completed node run on in the background; those of a failed one have no reader.
     if status is NodeStatus.FAILED:
@@ -122,8 +125,8 @@ def _end_without_run(
         owner=None,
     )
     _close_thread(tx, node)
-    event = "node.cancelled" if status is NodeStatus.CANCELLED else "node.failed"
-    tx.emit(node.team_id, event, node_id=node.id, reason=reason, result=why)
+    ended = NodeCancelled if status is NodeStatus.CANCELLED else NodeFailed
+    tx.emit(node.team_id, ended(node_id=node.id, reason=reason, result=why))
     _cancel_children(tx, node)
     _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
@@ -246,7 +249,7 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
     """Ask the coordinator whether a node should start although a dependency failed."""
     reason = f"needs a decision: {what}"
     NODES.update(tx, node.id, waiting_reason=reason)
-    tx.emit(node.team_id, "node.waiting", node_id=node.id, on=[], reason=reason)
+    tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=[], reason=reason))
     bus.send(
         tx,
         team_id=node.team_id,

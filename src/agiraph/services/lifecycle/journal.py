@@ -19,6 +19,14 @@ from agiraph.domain.chat import (
     Turn,
 )
 from agiraph.domain.events import PREVIEW
+from agiraph.domain.events.mail import MessageSeen
+from agiraph.domain.events.work import (
+    CallPreview,
+    ModelFailed,
+    ThreadCompacted,
+    ToolResult,
+    TurnAdded,
+)
 from agiraph.domain.ids import new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.value import value
@@ -131,7 +139,7 @@ def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
     unseen = messages.unseen(tx, lease.agent_id)
     messages.mark_seen(tx, [m.id for m in unseen])
-    tx.emit(lease.team_id, "message.seen", message_ids=[m.id for m in unseen])
+    tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
     return [
         writer.write(
             role="user",
@@ -168,15 +176,18 @@ def reply(
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
-        "turn.added",
-        node_id=lease.node_id,
-        thread_id=lease.thread_id,
-        agent_id=lease.agent_id,
-        seq=turn.seq,
-        text=text[:PREVIEW],
-        calls=[{"id": c.id, "name": c.name, "arguments": _argument_preview(c)} for c in calls],
-        tokens=usage.tokens,
-        usd=usage.usd,
+        TurnAdded(
+            node_id=lease.node_id,
+            thread_id=lease.thread_id,
+            agent_id=lease.agent_id,
+            seq=turn.seq,
+            text=text[:PREVIEW],
+            calls=[
+                CallPreview(id=c.id, name=c.name, arguments=_argument_preview(c)) for c in calls
+            ],
+            tokens=usage.tokens,
+            usd=usage.usd,
+        ),
     )
     return turn
 
@@ -187,7 +198,7 @@ def compact(tx: Tx, lease: Lease, *, ref: str, text: str) -> Turn:
     The turns before it stay in the thread.
     """
     turn = _ThreadWriter(tx, lease).write(role="user", ref=ref, text=text, is_summary=True)
-    tx.emit(lease.team_id, "thread.compacted", node_id=lease.node_id, thread_id=lease.thread_id)
+    tx.emit(lease.team_id, ThreadCompacted(node_id=lease.node_id, thread_id=lease.thread_id))
     return turn
 
 
@@ -200,7 +211,7 @@ def record_lost_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False)
         leases.release_reservation(tx, lease)
     else:
         leases.charge_lost_call(tx, lease)
-    tx.emit(lease.team_id, "model.failed", node_id=lease.node_id, reason=reason)
+    tx.emit(lease.team_id, ModelFailed(node_id=lease.node_id, reason=reason))
 
 
 def intend(
@@ -287,12 +298,13 @@ class _ThreadWriter:
     def answer(self, call: ToolCall, done: Done) -> Turn:
         self._tx.emit(
             self._lease.team_id,
-            "tool.result",
-            node_id=self._lease.node_id,
-            call_id=call.id,
-            tool=call.name,
-            failed=done.failed,
-            text=done.text[:PREVIEW],
+            ToolResult(
+                node_id=self._lease.node_id,
+                call_id=call.id,
+                tool=call.name,
+                failed=done.failed,
+                text=done.text[:PREVIEW],
+            ),
         )
         return self.write(
             role="tool",

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from agiraph.domain.chat import AGAIN, ThreadId, Turn
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import TeamResumed
+from agiraph.domain.events.work import NodeAssigned
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets, leases
@@ -52,9 +54,9 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
         _reopen_thread(tx, thread.id, node, added)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
-        tx.emit(node.team_id, "team.resumed")
+        tx.emit(node.team_id, TeamResumed())
         definitions.revive(tx, node.team_id)
-    tx.emit(node.team_id, "node.assigned", node_id=node.id, agent_id=assignee, added=added)
+    tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=assignee, added=added))
     tx.wake(assignee, node.lane)
     return node
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Turn
+from agiraph.domain.events.work import NodeStalled
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
@@ -60,7 +61,7 @@ def report(tx: Tx, node_id: NodeId) -> bool:
     if node.stalled_at is not None or node.status is not NodeStatus.RUNNING:
         return False
     NODES.update(tx, node_id, stalled_at=tx.now)
-    tx.emit(node.team_id, "node.stalled", node_id=node_id, agent_id=node.assignee_id)
+    tx.emit(node.team_id, NodeStalled(node_id=node_id, agent_id=node.assignee_id))
     assert node.assignee_id is not None
     recipient = _report_recipient(tx, node)
     worker = planning.name_of(tx, node.assignee_id)

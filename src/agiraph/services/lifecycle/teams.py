@@ -1,10 +1,20 @@
 """Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Limits, Mode, Rule, Team
 from agiraph.domain.errors import Refused
+from agiraph.domain.events import TeamEvent
+from agiraph.domain.events.team import (
+    TeamArchived,
+    TeamCompleted,
+    TeamCreated,
+    TeamPaused,
+    TeamResumed,
+    TeamStopped,
+)
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId, new_id
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.services.board import planning
@@ -59,7 +69,7 @@ def create(
         soul=soul.strip(),
     )
     teams.TEAMS.insert(tx, team)
-    tx.emit(team.id, "team.created", name=team.name, goal=team.goal, mode=mode)
+    tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
@@ -130,7 +140,7 @@ def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None
     if team.status == "active":
         complete(tx, team_id)
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
-    tx.emit(team_id, "team.resumed", goal=goal.strip())
+    tx.emit(team_id, TeamResumed(goal=goal.strip()))
     definitions.revive(tx, team_id)
     start_goal(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
     return teams.TEAMS.get(tx, team_id)
@@ -181,6 +191,16 @@ def complete_again(tx: Tx, team_id: TeamId) -> None:
         _switch(tx, team_id, to="completed", when=("active",))
 
 
+_SWITCHED: dict[str, Callable[[], TeamEvent]] = {
+    "active": TeamResumed,
+    "paused": TeamPaused,
+    "completed": TeamCompleted,
+    "stopped": TeamStopped,
+    "archived": TeamArchived,
+}
+"""The event of each status that a team can change to."""
+
+
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     """Change a team's status if it is one of `when`, and its triggers with it. Locks its row."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
@@ -189,13 +209,7 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     if team.status not in when:
         raise Refused(f"Team {team.name!r} is {team.status}; it cannot become {to}.")
     teams.TEAMS.update(tx, team_id, status=to)
-    event = {
-        "paused": "team.paused",
-        "active": "team.resumed",
-        "stopped": "team.stopped",
-        "archived": "team.archived",
-    }
-    tx.emit(team_id, event.get(to, "team.completed"))  # pyright: ignore[reportArgumentType]
+    tx.emit(team_id, _SWITCHED[to]())
     if to == "active":
         definitions.resume_team(tx, team_id)
     elif to != "paused":

@@ -6,6 +6,7 @@ from typing import Any
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
+from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
 from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
@@ -99,15 +100,17 @@ def send(
     )
     MESSAGES.insert(tx, message)
     deliveries.queue(tx, message)
+    sent = QuestionAsked if kind in NEEDS_ANSWER else MessageSent
     tx.emit(
         team_id,
-        "question.asked" if kind in NEEDS_ANSWER else "message.sent",
-        message_id=message.id,
-        kind=kind,
-        sender=sender,
-        recipient=recipient,
-        text=text,
-        node_id=node_id,
+        sent(
+            message_id=message.id,
+            kind=kind,
+            sender=sender,
+            recipient=recipient,
+            text=text,
+            node_id=node_id,
+        ),
     )
     if agent is not None:
         if becomes_work:
@@ -240,11 +243,12 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
         raise AlreadyAnswered(question_id, question.answered_at)
     tx.emit(
         question.team_id,
-        "question.answered",
-        message_id=question_id,
-        node_id=question.node_id,
-        text=text,
-        decision=decision,
+        QuestionAnswered(
+            message_id=question_id,
+            node_id=question.node_id,
+            text=text,
+            decision=decision,
+        ),
     )
     reply = Message(
         id=MessageId(new_id("msg")),

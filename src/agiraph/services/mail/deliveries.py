@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import HUMAN, new_id
 from agiraph.domain.messages import INBOX, Message, MessageKind
 from agiraph.services.board import planning
@@ -96,11 +97,12 @@ def sent(tx: Tx, claimed: Delivery) -> None:
     DELIVERIES.update(tx, claimed.id, status="sent", owner=None, error=None, sent_at=tx.now)
     tx.emit(
         claimed.team_id,
-        "delivery.sent",
-        delivery_id=claimed.id,
-        message_id=claimed.message_id,
-        channel=claimed.channel,
-        tries=claimed.tries,
+        DeliverySent(
+            delivery_id=claimed.id,
+            message_id=claimed.message_id,
+            channel=claimed.channel,
+            tries=claimed.tries,
+        ),
     )
 
 
@@ -122,12 +124,13 @@ def _give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
     DELIVERIES.update(tx, delivery.id, status="failed", owner=None, error=error)
     tx.emit(
         delivery.team_id,
-        "delivery.failed",
-        delivery_id=delivery.id,
-        message_id=delivery.message_id,
-        channel=delivery.channel,
-        tries=delivery.tries,
-        error=error,
+        DeliveryFailed(
+            delivery_id=delivery.id,
+            message_id=delivery.message_id,
+            channel=delivery.channel,
+            tries=delivery.tries,
+            error=error,
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import HUMAN, MessageId
 from agiraph.domain.messages import INBOX, Message, State
 from agiraph.store import deliveries, messages
@@ -61,7 +62,7 @@ def read(tx: Tx, message_id: MessageId) -> Item:
     message = _find(tx, message_id, lock=True)
     if message.seen_at is None:
         messages.mark_seen(tx, [message.id])
-        tx.emit(message.team_id, "message.seen", message_ids=[message.id])
+        tx.emit(message.team_id, MessageSeen(message_ids=[message.id]))
     return item(tx, message_id)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import nodes, teams, threads, waits
@@ -59,13 +60,14 @@ def hire(
     AGENTS.insert(tx, agent)
     tx.emit(
         team_id,
-        "agent.hired",
-        agent_id=agent.id,
-        name=name,
-        role=role,
-        model=model,
-        kind=agent.kind,
-        created_for=agent.created_for,
+        AgentHired(
+            agent_id=agent.id,
+            name=name,
+            role=role,
+            model=model,
+            kind=agent.kind,
+            created_for=agent.created_for,
+        ),
     )
     return agent
 
@@ -114,7 +116,7 @@ def retire(tx: Tx, agent: Agent) -> bool:
     if agent.persistent or agent.retired_at is not None or nodes.is_needed(tx, agent.id):
         return False
     AGENTS.update(tx, agent.id, retired_at=tx.now)
-    tx.emit(agent.team_id, "agent.left", agent_id=agent.id, name=agent.name)
+    tx.emit(agent.team_id, AgentLeft(agent_id=agent.id, name=agent.name))
     return True
 
 
@@ -132,7 +134,7 @@ def promote(tx: Tx, agent: Agent) -> Agent:
     if not agent.persistent:
         agent = reinstate(tx, agent)
         AGENTS.update(tx, agent.id, persistent=True)
-        tx.emit(agent.team_id, "agent.promoted", agent_id=agent.id, name=agent.name)
+        tx.emit(agent.team_id, AgentPromoted(agent_id=agent.id, name=agent.name))
     return AGENTS.get(tx, agent.id)
 
 

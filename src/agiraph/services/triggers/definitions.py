@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.events.triggers import TriggerChanged, TriggerCreated
 from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
 from agiraph.domain.triggers import AT_REST, ActionType, Trigger
 from agiraph.domain.work import WorkNode
@@ -82,13 +83,14 @@ def create(
         firing.arm(tx, trigger, trigger.due_at)
     tx.emit(
         team.id,
-        "trigger.created",
-        trigger_id=trigger.id,
-        agent_id=agent_id,
-        type=type,
-        action=action,
-        made_by=made_by,
-        due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
+        TriggerCreated(
+            trigger_id=trigger.id,
+            agent_id=agent_id,
+            type=trigger.type,
+            action=action,
+            made_by=made_by,
+            due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
+        ),
     )
     return Made(trigger, secret)
 
@@ -263,11 +265,12 @@ def _changed(tx: Tx, trigger_id: TriggerId) -> Trigger:
     trigger = TRIGGERS.get(tx, trigger_id)
     tx.emit(
         trigger.team_id,
-        "trigger.changed",
-        trigger_id=trigger.id,
-        agent_id=trigger.agent_id,
-        status=trigger.status,
-        due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
+        TriggerChanged(
+            trigger_id=trigger.id,
+            agent_id=trigger.agent_id,
+            status=trigger.status,
+            due_at=None if trigger.due_at is None else firing.at(trigger.due_at),
+        ),
     )
     return trigger
 

@@ -7,9 +7,10 @@ import orjson
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
 from agiraph.domain.ids import NodeId
 from agiraph.domain.taint import graver
-from agiraph.domain.triggers import NOTHING_TO_DO, ONCE, Firing, Outcome, Trigger
+from agiraph.domain.triggers import NOTHING_TO_DO, ONCE, Firing, Outcome, Trigger, TriggerStatus
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, planning, taint
@@ -55,12 +56,13 @@ def handle(
     TRIGGERS.update(tx, trigger.id, fired=trigger.fired + 1, fired_at=tx.now)
     tx.emit(
         trigger.team_id,
-        "trigger.fired",
-        trigger_id=trigger.id,
-        agent_id=trigger.agent_id,
-        slot=slot,
-        action=trigger.action,
-        node_id=firing.node_id,
+        TriggerFired(
+            trigger_id=trigger.id,
+            agent_id=trigger.agent_id,
+            slot=slot,
+            action=trigger.action,
+            node_id=firing.node_id,
+        ),
     )
     return firing
 
@@ -82,12 +84,13 @@ def skip(
     TRIGGERS.update(tx, trigger.id, skipped=trigger.skipped + count)
     tx.emit(
         trigger.team_id,
-        "trigger.skipped",
-        trigger_id=trigger.id,
-        agent_id=trigger.agent_id,
-        slot=slot,
-        reason=reason,
-        count=count,
+        TriggerSkipped(
+            trigger_id=trigger.id,
+            agent_id=trigger.agent_id,
+            slot=slot,
+            reason=reason,
+            count=count,
+        ),
     )
     return firing
 
@@ -120,18 +123,19 @@ def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
         waits.set_timer(tx, TIMER + trigger.id, due)
 
 
-def end(tx: Tx, trigger: Trigger, status: str, why: str) -> None:
+def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
     """Let a trigger be over; what it set off goes on."""
     TRIGGERS.update(tx, trigger.id, status=status, due_at=None, ended_at=tx.now, ended=why)
     triggers.drop_timer(tx, TIMER + trigger.id)
     triggers.drop_errands(tx, trigger.id)
     tx.emit(
         trigger.team_id,
-        "trigger.ended",
-        trigger_id=trigger.id,
-        agent_id=trigger.agent_id,
-        status=status,
-        reason=why,
+        TriggerEnded(
+            trigger_id=trigger.id,
+            agent_id=trigger.agent_id,
+            status=status,
+            reason=why,
+        ),
     )
 
 

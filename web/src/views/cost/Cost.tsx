@@ -15,7 +15,7 @@ import { LANES } from "@/views/parts/work";
 import { type Bill, billRows, byWeight, type Sum, tokensOf, trail } from "@/views/cost/bills";
 import { slots, type Spent } from "@/views/cost/time";
 
-type Costs = Schemas["Costs"];
+type Costs = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";
 const PURPOSES: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Looking back", compaction: "Summaries", briefing: "Briefings", harvest: "Looking back" };
 

@@ -1,8 +1,8 @@
 /** Bills: the rows of the cost tree, from the runs and what is unfolded. */
 import type { Schemas } from "@/api/client";
 
-export type Bill = Schemas["Bill"];
-export type Sum = Schemas["Sum"];
+export type Bill = Schemas["NodeCosts"];
+export type Sum = Schemas["CostSum"];
 export interface BillRow {
   bill: Bill;
   depth: number;

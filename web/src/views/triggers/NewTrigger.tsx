@@ -164,7 +164,7 @@ function hash(text: string): string {
   return sum.toString(36);
 }
 
-function Secret({ trigger, onClose }: { trigger: Schemas["MadeTrigger"]; onClose: () => void }) {
+function Secret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; onClose: () => void }) {
   const address = `${location.origin}/api/hooks/${trigger.id}`;
   const command = `curl -X POST ${address} -H "X-Agiraph-Secret: ${trigger.secret}" -d "What happened"`;
   return (

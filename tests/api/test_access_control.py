@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agiraph.api.access_control import Caller
 from agiraph.api.app import routes
-from agiraph.api.gate import Caller
 from agiraph.api.server import Server, bind
 from agiraph.services import access
 from tests.api.serving import TOKEN, Served, serving

@@ -1,4 +1,4 @@
-"""Pages: the web UI's built files, before the API. Which page is shown, the browser decides.
+"""Web UI: serves the built files of the web UI; the API gets all other requests.
 
 Files are read once and looked up by name: no path of a request ever reaches the file system.
 """
@@ -21,7 +21,7 @@ POLICY = (
     "frame-ancestors 'none'; base-uri 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-SAFE = {
+PAGE_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -38,10 +38,10 @@ _TYPES = {
     ".woff2": "font/woff2",
     ".png": "image/png",
 }
-_SQUEEZED = frozenset({".html", ".js", ".css", ".json", ".svg"})
+_COMPRESSIBLE = frozenset({".html", ".js", ".css", ".json", ".svg"})
 _HASHED = "/assets/"
-"""Below this, a name changes with its content, so it may be kept for good."""
-_FOREVER = "public, max-age=31536000, immutable"
+"""File names below this contain a hash of the content, so browsers may cache them forever."""
+_CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,25 @@ class File:
 
 def _read(path: Path) -> File:
     data = path.read_bytes()
-    small = gzip.compress(data, 6, mtime=0) if path.suffix in _SQUEEZED else None
+    small = gzip.compress(data, 6, mtime=0) if path.suffix in _COMPRESSIBLE else None
     return File(_TYPES.get(path.suffix, "application/octet-stream"), data, small)
 
 
-class Pages:
-    """Answers what is not the API's business; everything else goes on."""
+class WebUiMiddleware:
+    """Answers requests for pages and files; passes /api and /signin on."""
 
     def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
         self._app = app
         found = sorted(built.rglob("*")) if built.is_dir() else []
         self._files = {f"/{p.relative_to(built).as_posix()}": p for p in found if p.is_file()}
-        self._kept: dict[str, File] = {}
+        self._cache: dict[str, File] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return await self._app(scope, receive, send)
         path: str = scope["path"]
         if path == "/signin":
-            return await self._app(scope, receive, _Explained(scope, receive, send))
+            return await self._app(scope, receive, _ReadableRefusal(scope, receive, send))
         if path == "/api" or path.startswith("/api/"):
             return await self._app(scope, receive, send)
         await self._page(path, _accepts_gzip(scope))(scope, receive, send)
@@ -83,14 +83,16 @@ class Pages:
             return problems.answer(404, "Not found", f"There is no file {path[:200]!r} here.")
         if "/index.html" in self._files:
             return self._file("/index.html", gzipped)
-        return _notice("The web pages are not built", "Run <code>make web</code> and start again.")
+        return _plain_page(
+            "The web pages are not built", "Run <code>make web</code> and start again."
+        )
 
     def _file(self, path: str, gzipped: bool) -> Response:
-        if path not in self._kept:
-            self._kept[path] = _read(self._files[path])
-        file = self._kept[path]
-        keep = _FOREVER if path.startswith(_HASHED) else "no-cache"
-        headers = {**SAFE, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+        if path not in self._cache:
+            self._cache[path] = _read(self._files[path])
+        file = self._cache[path]
+        keep = _CACHE_FOREVER if path.startswith(_HASHED) else "no-cache"
+        headers = {**PAGE_HEADERS, "Cache-Control": keep, "Vary": "Accept-Encoding"}
         if gzipped and file.squeezed is not None:
             headers["Content-Encoding"] = "gzip"
             return Response(file.squeezed, media_type=file.media_type, headers=headers)
@@ -101,8 +103,8 @@ def _accepts_gzip(scope: Scope) -> bool:
     return any(n == b"accept-encoding" and b"gzip" in v.lower() for n, v in scope["headers"])
 
 
-def _notice(title: str, body: str, status: int = 200) -> HTMLResponse:
-    """A page of its own, for when there is no other."""
+def _plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
+    """Return a page that needs no built files."""
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
         "<meta name=viewport content='width=device-width'><style>body{font:16px/1.6 system-ui,"
@@ -111,11 +113,11 @@ def _notice(title: str, body: str, status: int = 200) -> HTMLResponse:
         "(prefers-color-scheme:dark){body{color:#ededee;background:#161618}code{background:"
         f"#29292d}}}}h1{{font-size:20px}}</style><h1>{html.escape(title)}</h1><p>{body}</p>"
     )
-    return HTMLResponse(page, status, headers={**SAFE, "Cache-Control": "no-store"})
+    return HTMLResponse(page, status, headers={**PAGE_HEADERS, "Cache-Control": "no-store"})
 
 
-class _Explained:
-    """Passes on what signing in answers, but makes a page of a refusal: a person reads it."""
+class _ReadableRefusal:
+    """Sends the response of a sign-in, but replaces a refusal by a page: a person reads it."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -129,10 +131,10 @@ class _Explained:
             self._is_refused = message["status"] >= 400
         if not self._is_refused:
             return await self._send(message)
-        page = _notice(
-            "This link does not sign you in any more",
-            "A link works once and not for long. Make another with <code>agiraph link</code> on "
-            "the machine that runs the server, and open what it prints in this browser.",
+        page = _plain_page(
+            "This link is no longer valid",
+            "A sign-in link works once and only for a short time. Run <code>agiraph link</code> on "
+            "the machine of the server, and open the new link in this browser.",
             message["status"],
         )
         await page(self._scope, self._receive, self._send)

@@ -1,8 +1,8 @@
-"""Gate: who may pass, before anything is routed. One for requests and WebSockets alike.
+"""Access control: checks every request and WebSocket before it is routed.
 
 Any web page in a person's browser can reach a port of their machine. So a request must name this
-very server (against rebound names), must not come from another site, and must carry a secret that
-no other page can send.
+server in its Host header (against DNS rebinding), must not come from another site, and must carry a
+secret that no other page can send.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ from agiraph.store.database import Store
 
 COOKIE = "agiraph_session"
 SUBPROTOCOL = "agiraph.bearer."
-"""How a WebSocket's client that cannot set headers hands over its token."""
+"""Prefix of the subprotocol by which a client that cannot set headers sends its token."""
 BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
-"""What anybody who reaches this server may ask; a hook has a secret of its own."""
+"""Paths that need no token; a webhook carries its own secret."""
 _SAFE = frozenset({"GET", "HEAD"})
 _TALK = re.compile(
     r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
@@ -42,14 +42,14 @@ _SINGLE = frozenset(
         "idempotency-key",
     }
 )
-"""Headers of which two would let the gate judge by one and a route act by the other."""
+"""Headers that may occur once. With two, this check could read one and a route the other."""
 _UNAUTHORIZED = 4401
 _FORBIDDEN = 4403
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and how far they may go."""
+    """The owner of the token of a request, and its scope."""
 
     name: str
     scope: rights.Scope
@@ -63,14 +63,15 @@ class Refusal(NamedTuple):
 
 
 @dataclass(slots=True)
-class Bucket:
-    """Requests one caller may still make at once; it fills up again with time."""
+class TokenBucket:
+    """The rate limit of one caller: requests it may make now. It refills with time."""
 
     left: float
     at: float
+    """When `left` was computed."""
 
     def take(self, now: float, *, rate: float, most: float) -> float:
-        """Seconds to wait, or 0 if this one may pass."""
+        """Take one request; return 0, or the seconds to wait if none is left."""
         self.left = min(most, self.left + (now - self.at) * rate)
         self.at = now
         if self.left < 1:
@@ -80,38 +81,44 @@ class Bucket:
 
 
 @dataclass(slots=True, kw_only=True)
-class Door:
-    """What the gate goes by."""
+class AccessControl:
+    """The settings and state that access is decided by."""
 
     store: Store
     token: Callable[[], str]
-    """The admin's token as it is now: it may be changed while the server runs."""
+    """Returns the current admin token, which may change while the server runs."""
     hosts: frozenset[str]
-    """Host headers that name this server, port included."""
+    """Accepted Host headers, port included."""
     origins: frozenset[str] = frozenset()
     is_secure: bool = False
-    """Whether clients come by https only: then so does the cookie."""
+    """Whether clients use https only: then the cookie is marked Secure."""
     rate: float = 200.0
+    """Requests per second and caller."""
     burst: float = 1000.0
-    buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    """Requests a caller may make at once."""
+    buckets: dict[str, TokenBucket] = field(default_factory=dict[str, TokenBucket])
 
     async def caller(self, secret: str) -> Caller | None:
-        """Whose secret this is, if anybody's. Compared in constant time, or by digest."""
+        """Return the owner of a secret, or None.
+
+        The admin token is compared in constant time, others by their digest: the time of a failed
+        comparison must not tell how much of a guess was right.
+        """
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             return Caller("admin", "admin")
         found = await self.store.read(access.bearer, secret)
         return None if found is None else Caller(f"{found.name} ({found.id})", found.scope)
 
 
-class Gate:
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+class AccessMiddleware:
+    def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app = app
-        self._door = door
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        refusal = await self._examine(scope)
+        refusal = await self._check(scope)
         if refusal is not None:
             return await _refuse(scope, receive, send, refusal)
         if scope["type"] == "websocket":
@@ -119,11 +126,11 @@ class Gate:
         await self._pass(scope, receive, send)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through; what it changes is written into the audit."""
+        """Pass a request to the routes. If it may change something, add it to the audit log."""
         status = 500
         size = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
@@ -131,91 +138,99 @@ class Gate:
                 raise _TooLarge
             return message
 
-        async def noted(message: Message) -> None:
+        async def send_unless_too_large(message: Message) -> None:
             nonlocal status
             if size > BODY_LIMIT:
-                return  # whatever the routes make of it, the answer is given below
+                return  # the routes saw a cut-off body; the 413 below is the response
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         with contextlib.suppress(_TooLarge):
-            await self._app(scope, counted, noted)
+            await self._app(scope, receive_limited, send_unless_too_large)
         if size > BODY_LIMIT:
             await _refuse(scope, receive, send, _too_large())
             status = 413
         caller: Caller | None = scope["state"].get("caller")
         if scope["method"] not in _SAFE and caller is not None:
-            deed = {"who": caller.name, "method": scope["method"], "path": scope["path"]}
-            # Without a store the request itself has failed, and said so.
+            entry = {"who": caller.name, "method": scope["method"], "path": scope["path"]}
+            # If the store is unreachable, the request has failed too and its response says so.
             with contextlib.suppress(StoreUnavailable):
-                await self._door.store.write(access.record, status=status, **deed)
+                await self._access.store.write(access.record, status=status, **entry)
 
-    async def _examine(self, scope: Scope) -> Refusal | None:
+    async def _check(self, scope: Scope) -> Refusal | None:
         headers = _headers(scope)
         if headers is None:
-            return Refusal(400, "Bad request", "A header stands there twice.")
+            return Refusal(400, "Bad request", "A header that may occur once occurs twice.")
         host = headers.get("host", "")
-        if host.lower() not in self._door.hosts:
-            return Refusal(403, "Wrong host", f"This server is not called {host[:200]!r}.")
-        if refusal := self._elsewhere(scope, headers):
+        if host.lower() not in self._access.hosts:
+            return Refusal(
+                403,
+                "Wrong host",
+                f"This server does not answer to {host[:200]!r}; add it to `hosts` under [server].",
+            )
+        if refusal := self._check_origin(scope, headers):
             return refusal
         scope.setdefault("state", {})
         if not scope["path"].startswith("/api/") or scope["path"].startswith(OPEN):
             if scope["type"] == "websocket":
                 return Refusal(403, "Nothing here", "There is no WebSocket at this path.")
-            return _oversized(scope, headers)
-        return _unreadable(scope, headers) or await self._identify(scope, headers)
+            return _check_length(scope, headers)
+        return _check_body(scope, headers) or await self._identify(scope, headers)
 
-    def _elsewhere(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-        """Whether a page of another site sent this."""
+    def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+        """Refuse a request that a page of another site sent."""
         site = headers.get("sec-fetch-site")
         is_visit = scope["path"] == "/signin" and headers.get("sec-fetch-mode") == "navigate"
         if site not in (None, "same-origin", "none") and not is_visit:
-            return Refusal(403, "From elsewhere", "Requests of other sites are not answered.")
+            return Refusal(403, "Cross-site request", "Requests from other sites are refused.")
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self._origins:
-            return Refusal(403, "From elsewhere", f"Pages of {origin[:200]!r} may not ask here.")
+            return Refusal(
+                403, "Cross-site request", f"Pages of {origin[:200]!r} may not use this API."
+            )
         return None
 
     @property
     def _origins(self) -> frozenset[str]:
-        own = {f"{scheme}://{host}" for host in self._door.hosts for scheme in ("http", "https")}
-        return self._door.origins | own
+        own = {f"{scheme}://{host}" for host in self._access.hosts for scheme in ("http", "https")}
+        return self._access.origins | own
 
     async def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         secret = _from_subprotocol(scope) or _from_cookie(headers)
         if "authorization" in headers:
-            secret = _bearer(headers)  # whoever says who they are is nobody else besides
+            secret = _bearer(headers)  # an explicit token wins over the cookie the browser adds
         challenge = {"WWW-Authenticate": "Bearer"}
         if not secret:
-            detail = "Send `Authorization: Bearer TOKEN`; the token stands in the home's `token`."
-            return Refusal(401, "Who are you?", detail, challenge)
+            detail = "Send `Authorization: Bearer TOKEN`; the file `token` in the home has one."
+            return Refusal(401, "Not authenticated", detail, challenge)
         try:
-            caller = await self._door.caller(secret)
+            caller = await self._access.caller(secret)
         except StoreUnavailable as error:
             return Refusal(503, "The database cannot be reached", str(error), {"Retry-After": "2"})
         if caller is None:
-            detail = "This token is not known, or no longer good."
-            return Refusal(401, "Who are you?", detail, challenge)
+            detail = "This token is unknown or no longer valid."
+            return Refusal(401, "Not authenticated", detail, challenge)
         wanted = wanted_scope(scope.get("method", "GET"), scope["path"])
         if not covers(caller.scope, wanted):
-            detail = f"This takes the scope {wanted!r}; the token has {caller.scope!r}."
-            return Refusal(403, "Not with this token", detail)
-        bucket = self._door.buckets.setdefault(
-            caller.name, Bucket(self._door.burst, time.monotonic())
+            detail = f"This needs the scope {wanted!r}; the token has {caller.scope!r}."
+            return Refusal(403, "Scope too small", detail)
+        bucket = self._access.buckets.setdefault(
+            caller.name, TokenBucket(self._access.burst, time.monotonic())
         )
-        wait = bucket.take(time.monotonic(), rate=self._door.rate, most=self._door.burst)
+        wait = bucket.take(time.monotonic(), rate=self._access.rate, most=self._access.burst)
         if wait:
-            headers_ = {"Retry-After": str(max(1, round(wait)))}
-            return Refusal(429, "Too many requests", "Slow down and try again.", headers_)
+            retry = {"Retry-After": str(max(1, round(wait)))}
+            return Refusal(
+                429, "Too many requests", "Wait for the time in Retry-After and try again.", retry
+            )
         scope["state"]["caller"] = caller
         scope["state"]["secret"] = secret
         return None
 
 
 def wanted_scope(method: str, path: str) -> rights.Scope:
-    """What it takes to ask for this."""
+    """Return the scope that a request needs."""
     if path.startswith(_ADMIN):
         return "admin"
     if method in _SAFE:
@@ -224,7 +239,7 @@ def wanted_scope(method: str, path: str) -> rights.Scope:
 
 
 def _headers(scope: Scope) -> dict[str, str] | None:
-    """Headers by name; None if one that matters is ambiguous."""
+    """Return the headers by name, or None if a header of `_SINGLE` occurs twice."""
     found: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
@@ -234,7 +249,7 @@ def _headers(scope: Scope) -> dict[str, str] | None:
     return found
 
 
-def _oversized(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+def _check_length(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
     if scope["type"] != "http":
         return None
     length = headers.get("content-length", "0")
@@ -243,13 +258,13 @@ def _oversized(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
     return _too_large() if int(length[:20]) > BODY_LIMIT else None
 
 
-def _unreadable(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
-    if refusal := _oversized(scope, headers):
+def _check_body(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+    if refusal := _check_length(scope, headers):
         return refusal
     if scope["type"] != "http" or scope["method"] in _SAFE:
         return None
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return Refusal(415, "Not as it is", "Send the body as it is, without Content-Encoding.")
+        return Refusal(415, "Encoded body", "Send the body without Content-Encoding.")
     has_body = int(headers.get("content-length", "0")) > 0 or "transfer-encoding" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and kind != "application/json":
@@ -258,7 +273,7 @@ def _unreadable(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
 
 
 def _too_large() -> Refusal:
-    return Refusal(413, "Too large", f"A request holds {BODY_LIMIT // 2**20} MiB at most.")
+    return Refusal(413, "Too large", f"A request may have {BODY_LIMIT // 2**20} MiB at most.")
 
 
 def _bearer(headers: Mapping[str, str]) -> str:
@@ -287,7 +302,7 @@ class _TooLarge(Exception):
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
     if scope["type"] == "websocket":
-        # Before it is accepted, closing answers the handshake with 403.
+        # Closing a WebSocket before accepting it answers the handshake with 403.
         code = _UNAUTHORIZED if refusal.status == 401 else _FORBIDDEN
         closing: dict[str, Any] = {"type": "websocket.close", "code": code}
         await send({**closing, "reason": refusal.title})

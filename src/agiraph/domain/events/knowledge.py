@@ -1,0 +1,66 @@
+"""Knowledge events: what agents remembered, learned and were corrected in."""
+
+from agiraph.domain.events import TeamEvent, event
+
+
+@event
+class MemoryWritten(TeamEvent):
+    """An agent wrote a memory (with its ids) or a note (with its path)."""
+
+    event_type = "memory.written"
+
+    agent_id: str
+    id: str | None = None
+    stands: str | None = None
+    change_id: str | None = None
+    held: bool | None = None
+    path: str | None = None
+
+
+@event
+class InsightLearned(TeamEvent):
+    """An agent learned an insight."""
+
+    event_type = "insight.learned"
+
+    id: str
+    agent_id: str
+    stands: str
+    """The insight that is in force for this content: this one, or one that was known before."""
+    change_id: str
+    held: bool
+
+
+@event
+class KnowledgeHeld(TeamEvent):
+    """Content waits for a person before it is used."""
+
+    event_type = "knowledge.held"
+
+    id: str
+    agent_id: str
+    path: str
+
+
+@event
+class KnowledgeChanged(TeamEvent):
+    """Known items were changed, removed, merged, or a change was undone."""
+
+    event_type = "knowledge.changed"
+
+    verb: str
+    change_id: str
+    ids: list[str]
+
+
+@event
+class ThreadHarvested(TeamEvent):
+    """Reflection on a closed thread ended."""
+
+    event_type = "thread.harvested"
+
+    thread_id: str
+    agent_id: str
+    insights: int
+    passed_over: bool
+    """The thread was closed without reflection."""

@@ -1,0 +1,105 @@
+"""Mail events: messages, questions, briefings and deliveries."""
+
+from agiraph.domain.events import TeamEvent, event
+from agiraph.domain.messages import Decision, MessageKind, Rating
+
+
+@event
+class MessageSent(TeamEvent):
+    """A message was sent that needs no answer."""
+
+    event_type = "message.sent"
+
+    message_id: str
+    kind: MessageKind
+    sender: str
+    recipient: str
+    text: str
+    node_id: str | None
+
+
+@event
+class MessageSeen(TeamEvent):
+    """The recipient received these messages."""
+
+    event_type = "message.seen"
+
+    message_ids: list[str]
+
+
+@event
+class QuestionAsked(TeamEvent):
+    """A question or a request for approval was sent."""
+
+    event_type = "question.asked"
+
+    message_id: str
+    kind: MessageKind
+    sender: str
+    recipient: str
+    text: str
+    node_id: str | None
+
+
+@event
+class QuestionAnswered(TeamEvent):
+    """A question or a request for approval was answered."""
+
+    event_type = "question.answered"
+
+    message_id: str
+    """The question."""
+    node_id: str | None
+    text: str
+    decision: Decision | None
+
+
+@event
+class BriefingDecided(TeamEvent):
+    """An agent decided whether to send a briefing."""
+
+    event_type = "briefing.decided"
+
+    node_id: str
+    agent_id: str
+    sent: bool
+    message_id: str | None
+    reason: str
+    score: float | None = None
+    threshold: float | None = None
+
+
+@event
+class BriefingRated(TeamEvent):
+    """A person rated a briefing, which moved the threshold for the next ones."""
+
+    event_type = "briefing.rated"
+
+    message_id: str
+    rating: Rating
+    threshold: float
+
+
+@event
+class DeliverySent(TeamEvent):
+    """A channel accepted a message."""
+
+    event_type = "delivery.sent"
+
+    delivery_id: str
+    message_id: str
+    channel: str
+    tries: int
+
+
+@event
+class DeliveryFailed(TeamEvent):
+    """A channel did not accept a message after the last try."""
+
+    event_type = "delivery.failed"
+
+    delivery_id: str
+    message_id: str
+    channel: str
+    tries: int
+    error: str

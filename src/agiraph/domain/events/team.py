@@ -1,0 +1,88 @@
+"""Team events: a team's life and its members."""
+
+from agiraph.domain.agents import AgentKind, Mode
+from agiraph.domain.events import TeamEvent, event
+
+
+@event
+class TeamCreated(TeamEvent):
+    """A person or program created the team."""
+
+    event_type = "team.created"
+
+    name: str
+    goal: str
+    mode: Mode
+
+
+@event
+class TeamCompleted(TeamEvent):
+    """The team reached its goal and has no work left."""
+
+    event_type = "team.completed"
+
+
+@event
+class TeamPaused(TeamEvent):
+    """A person paused the team."""
+
+    event_type = "team.paused"
+
+
+@event
+class TeamResumed(TeamEvent):
+    """The team is active again."""
+
+    event_type = "team.resumed"
+
+    goal: str | None = None
+    """The new goal, if the team continues because it was given one."""
+
+
+@event
+class TeamStopped(TeamEvent):
+    """A person stopped the team; its open work is cancelled."""
+
+    event_type = "team.stopped"
+
+
+@event
+class TeamArchived(TeamEvent):
+    """A person archived the team; nothing of it is deleted."""
+
+    event_type = "team.archived"
+
+
+@event
+class AgentHired(TeamEvent):
+    """An agent joined the team."""
+
+    event_type = "agent.hired"
+
+    agent_id: str
+    name: str
+    role: str
+    model: str
+    kind: AgentKind
+    created_for: str | None
+    """The node the agent was hired for, if it leaves when that node ends."""
+
+
+@event
+class AgentLeft(TeamEvent):
+    """An agent left the team because the node it was hired for ended."""
+
+    event_type = "agent.left"
+
+    agent_id: str
+    name: str
+
+
+@event
+class AgentPromoted(TeamEvent):
+    """An agent hired for one node became a permanent member."""
+
+    event_type = "agent.promoted"
+
+    agent_id: str
+    name: str

@@ -1,0 +1,70 @@
+"""Trigger events: what happened to the triggers that wake agents."""
+
+from agiraph.domain.events import TeamEvent, event
+from agiraph.domain.triggers import ActionType, TriggerStatus, TriggerType
+
+
+@event
+class TriggerCreated(TeamEvent):
+    """A trigger was created."""
+
+    event_type = "trigger.created"
+
+    trigger_id: str
+    agent_id: str
+    type: TriggerType
+    action: ActionType
+    made_by: str
+    due_at: str | None
+
+
+@event
+class TriggerChanged(TeamEvent):
+    """A trigger's configuration or action was changed, or it was paused or resumed."""
+
+    event_type = "trigger.changed"
+
+    trigger_id: str
+    agent_id: str
+    status: TriggerStatus
+    due_at: str | None
+
+
+@event
+class TriggerFired(TeamEvent):
+    """A trigger fired and its action ran."""
+
+    event_type = "trigger.fired"
+
+    trigger_id: str
+    agent_id: str
+    slot: str
+    """The scheduled time, event or delivery that this firing is for."""
+    action: ActionType
+    node_id: str | None
+
+
+@event
+class TriggerSkipped(TeamEvent):
+    """A trigger was due and did not fire."""
+
+    event_type = "trigger.skipped"
+
+    trigger_id: str
+    agent_id: str
+    slot: str
+    reason: str
+    count: int
+    """How many slots in a row were skipped."""
+
+
+@event
+class TriggerEnded(TeamEvent):
+    """A trigger will not fire again."""
+
+    event_type = "trigger.ended"
+
+    trigger_id: str
+    agent_id: str
+    status: TriggerStatus
+    reason: str

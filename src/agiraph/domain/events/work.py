@@ -1,0 +1,252 @@
+"""Work events: nodes, stages, threads, model turns and tool calls."""
+
+from typing import Any
+
+from agiraph.domain.events import TeamEvent, event
+from agiraph.domain.stages import StageStatus
+from agiraph.domain.value import value
+from agiraph.domain.work import Lane, StopReason
+
+
+@value
+class CallPreview:
+    """A tool call of a reply."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    """Long texts are shortened."""
+
+
+@event
+class NodeCreated(TeamEvent):
+    """A node was added to the board."""
+
+    event_type = "node.created"
+
+    node_id: str
+    title: str
+    parent_id: str | None
+    creator_id: str
+    lane: Lane
+    needs: list[str]
+    """Nodes that must succeed before this node starts."""
+
+
+@event
+class NodeAssigned(TeamEvent):
+    """A node entered an agent's queue: for the first time, after a wait, or for a retry."""
+
+    event_type = "node.assigned"
+
+    node_id: str
+    agent_id: str
+    agent: str | None = None
+    """The agent's name, if the node is assigned for the first time."""
+    added: dict[str, float] | None = None
+    """For a retry: by how much each exhausted limit was raised."""
+
+
+@event
+class NodeStarted(TeamEvent):
+    """An agent started or continued to work on a node."""
+
+    event_type = "node.started"
+
+    node_id: str
+    agent_id: str
+    attempt: int
+
+
+@event
+class NodeWaiting(TeamEvent):
+    """A node waits; it costs nothing meanwhile."""
+
+    event_type = "node.waiting"
+
+    node_id: str
+    on: list[str]
+    """What the node waits for: `node:…`, `stage:…`, `answer:…`, `approval:…` or `time:…`."""
+    reason: str | None
+
+
+@event
+class NodeCompleted(TeamEvent):
+    """A node ended with a result."""
+
+    event_type = "node.completed"
+
+    node_id: str
+    reason: StopReason | None
+    result: str | None
+    doubts: str | None = None
+    """Acceptance criteria that the result could not be shown to meet."""
+
+
+@event
+class NodeFailed(TeamEvent):
+    """A node ended without a usable result."""
+
+    event_type = "node.failed"
+
+    node_id: str
+    reason: StopReason | None
+    result: str | None
+    doubts: str | None = None
+    """Acceptance criteria that the result could not be shown to meet."""
+
+
+@event
+class NodeCancelled(TeamEvent):
+    """A node was cancelled."""
+
+    event_type = "node.cancelled"
+
+    node_id: str
+    reason: StopReason | None
+    result: str | None
+    doubts: str | None = None
+    """Acceptance criteria that the result could not be shown to meet."""
+
+
+@event
+class NodeCheckpoint(TeamEvent):
+    """An agent recorded its progress on a node."""
+
+    event_type = "node.checkpoint"
+
+    node_id: str
+    summary: str
+
+
+@event
+class NodeStalled(TeamEvent):
+    """A running node has made no progress for longer than the watchdog allows."""
+
+    event_type = "node.stalled"
+
+    node_id: str
+    agent_id: str | None
+
+
+@event
+class NodeOutput(TeamEvent):
+    """A program that works on a node wrote output."""
+
+    event_type = "node.output"
+
+    node_id: str
+    text: str
+    bytes: int
+    """Bytes the program has written since the previous event of this type."""
+
+
+@event
+class StageStarted(TeamEvent):
+    """A stage was opened with its first nodes."""
+
+    event_type = "stage.started"
+
+    stage_id: str
+    name: str
+    nodes: list[str]
+
+
+@event
+class StageEnded(TeamEvent):
+    """A stage was met, broken or timed out."""
+
+    event_type = "stage.ended"
+
+    stage_id: str
+    name: str
+    status: StageStatus
+
+
+@event
+class StageReconvened(TeamEvent):
+    """A stage's owner assessed the results of an ended stage."""
+
+    event_type = "stage.reconvened"
+
+    stage_id: str
+    name: str
+    assessment: str
+
+
+@event
+class ThreadOpened(TeamEvent):
+    """A node got its thread."""
+
+    event_type = "thread.opened"
+
+    thread_id: str
+    node_id: str
+    agent_id: str
+
+
+@event
+class ThreadCompacted(TeamEvent):
+    """A summary replaced the older turns in what the model is shown."""
+
+    event_type = "thread.compacted"
+
+    node_id: str
+    thread_id: str
+
+
+@event
+class TurnAdded(TeamEvent):
+    """A model replied."""
+
+    event_type = "turn.added"
+
+    node_id: str
+    thread_id: str
+    agent_id: str
+    seq: int
+    text: str
+    """Shortened; the thread has the whole text."""
+    calls: list[CallPreview]
+    tokens: int
+    usd: float | None
+
+    def data(self) -> dict[str, Any]:
+        # Listeners get the same JSON values that a reader of the row gets, not our classes.
+        data = TeamEvent.data(self)
+        data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in self.calls]
+        return data
+
+
+@event
+class ToolResult(TeamEvent):
+    """A tool call returned."""
+
+    event_type = "tool.result"
+
+    node_id: str
+    call_id: str
+    tool: str
+    failed: bool
+    text: str
+    """Shortened; the thread has the whole text."""
+
+
+@event
+class ModelFailed(TeamEvent):
+    """A model call failed."""
+
+    event_type = "model.failed"
+
+    node_id: str
+    reason: str
+
+
+@event
+class CallLost(TeamEvent):
+    """A crash interrupted a model call; its estimated cost is charged."""
+
+    event_type = "call.lost"
+
+    node_id: str
+    thread_id: str
