@@ -16,9 +16,9 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.registry import Keys
+from agiraph.run_context import RunContext
 from agiraph.runtime.lanes import PLACES
 from agiraph.testing.world import World
-from agiraph.tools.context import RunContext
 from bench.stub import Stub
 from bench.turns import note_tool
 

@@ -22,9 +22,9 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
 from agiraph.providers.registry import Keys
+from agiraph.run_context import RunContext
 from agiraph.testing.world import World
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 from bench.stub import Stub
 
 TURNS = 800

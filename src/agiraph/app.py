@@ -15,6 +15,7 @@ from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys, Maker, Registry
+from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.dispatcher import Dispatcher
@@ -30,7 +31,6 @@ from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, told
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
 
 log = logging.getLogger("agiraph.app")

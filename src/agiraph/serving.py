@@ -23,9 +23,9 @@ from agiraph.domain.chat import Words
 from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
 from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
+from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
 from agiraph.services import access
-from agiraph.tools.context import RunContext
 
 log = logging.getLogger("agiraph.serving")
 

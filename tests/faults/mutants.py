@@ -10,6 +10,7 @@ from agiraph.domain.outcomes import Done, Finished
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
+from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.loop import Loop
@@ -22,7 +23,6 @@ from agiraph.store import messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 
 
 def silent_rerun() -> None:
@@ -42,7 +42,7 @@ def late_intent() -> None:
         if tool.effect != "once" or ctx.transcript.intent(made.id):
             return await call(self, ctx, tool, made)
         done = await tool.act(ctx, **tool.read(made))
-        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, made, {}))
+        ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, made, {}))
         return await self._record(ctx, made, done)
 
     Caller._call = late  # type: ignore[method-assign]
@@ -176,7 +176,7 @@ def popped_mail() -> None:
         notices = [journal.Notice(ref, text) for ref, text in popped]
         if notices:
             heard = await ctx.store.write(journal.catch_up, ctx.lease, notices=notices)
-            ctx.heard(*heard.turns)
+            ctx.add_turns(*heard.turns)
         await catch_up(self, ctx, *extra)
 
     Loop.catch_up = split  # type: ignore[method-assign]

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.runtime.spill import HEAD, LONGEST, TAIL
 from agiraph.testing import World, call, says
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 BOOK = "".join(f"line {n:06}\n" for n in range(10_000))
 

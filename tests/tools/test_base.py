@@ -11,10 +11,10 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 
 

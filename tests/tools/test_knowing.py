@@ -9,6 +9,7 @@ import pytest
 
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import known, start, system_prompt
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import Founded
@@ -18,7 +19,6 @@ from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.tools import knowledge
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.tools.made import Told, made, refused
 
 STRANGER = "a page of example.com"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agiraph.domain.work import Budget, StopReason
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import research
 from agiraph.services.lifecycle.journal import Notice, Reservation
-from agiraph.tools.context import RunContext
 
 WARN_AT = 0.8
 LANDING_SECONDS = 120.0
@@ -53,9 +53,9 @@ class BudgetPolicy:
         if reason in (StopReason.TOKENS_SPENT, StopReason.MONEY_SPENT):
             return False
         tokens_left = (
-            budget.tokens is None or ctx.tally.usage.tokens + reserved.tokens <= budget.tokens
+            budget.tokens is None or ctx.consumed.usage.tokens + reserved.tokens <= budget.tokens
         )
-        return tokens_left and ctx.tally.turns < budget.turns
+        return tokens_left and ctx.consumed.turns < budget.turns
 
     def notices(self, ctx: RunContext) -> list[Notice]:
         """Once per limit: say that it comes near, so that the work can be brought to an end."""
@@ -78,10 +78,10 @@ class BudgetPolicy:
             return None
         # The tally counts the whole reply; what comes after the call in question is not made yet.
         same = [call.id for call in reply.calls if call.name == tool]
-        later = len(same) - same.index(ctx.calling) - 1
-        if ctx.tally.calls[tool] - later > limit and ctx.node.asked_of is not None:
+        later = len(same) - same.index(ctx.current_call_id) - 1
+        if ctx.consumed.calls[tool] - later > limit and ctx.node.asked_of is not None:
             return f"{research.EXHAUSTED} All {limit} calls of {tool} are used."
-        if ctx.tally.calls[tool] - later > limit:
+        if ctx.consumed.calls[tool] - later > limit:
             return f"all {limit} calls of {tool} that this work had are used; go on without it."
         return None
 
@@ -101,7 +101,7 @@ def _plain(amount: float) -> str:
 
 def _meters(ctx: RunContext) -> list[_Meter]:
     budget: Budget = ctx.node.budget
-    tally = ctx.tally
+    tally = ctx.consumed
     # One turn is set aside to land with; a node of a single turn has nothing to set aside.
     turns = max(1, budget.turns - 1)
     meters = [_Meter("turns", tally.turns, turns, StopReason.TURNS_SPENT)]

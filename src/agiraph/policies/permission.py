@@ -9,10 +9,10 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.home.scopes import Place
 from agiraph.policies import taint
+from agiraph.run_context import RunContext
 from agiraph.services.board import approvals
 from agiraph.services.mail import bus
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
 
 NOT_IN_A_REPLY = (
     "Not in a reply: this conversation holds words that nobody vouches for, so the human has to "

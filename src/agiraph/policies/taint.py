@@ -11,9 +11,9 @@ from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.taint import MARK
 from agiraph.home import sandbox
 from agiraph.home.scopes import Place
+from agiraph.run_context import RunContext
 from agiraph.store import messages
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
 
 _URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
 _OPENING = {")": "(", "]": "["}

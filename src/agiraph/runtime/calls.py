@@ -11,11 +11,11 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
 from agiraph.services.lifecycle import journal
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 
 MAYBE = "It may or may not have happened. Find out before you make it again."
 IN_DOUBT = f"The runtime was cut off while this call was under way. {MAYBE}"
@@ -44,7 +44,7 @@ class Caller:
         """Make one call and write down its answer: in one transaction, if the tool can."""
         if halt := await self.settle(ctx):
             raise Halted(halt)
-        if waiting_on := ctx.waiting.get(call.id):
+        if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
         if tool is None:
@@ -58,7 +58,7 @@ class Caller:
 
     async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
         arguments = tool.read(call)
-        ctx.calling = call.id
+        ctx.current_call_id = call.id
         if begun := ctx.transcript.intent(call.id):
             answer = await tool.resolve(ctx, call, begun.extra) if tool.resolve else None
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
@@ -79,12 +79,12 @@ class Caller:
                 return tool.act(tx, ctx, **arguments)
 
             answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, act)
-            ctx.heard(*turns)
+            ctx.add_turns(*turns)
             return answer
         if tool.effect == "once":
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
             # From here on a crash is told, not repeated.
-            ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
+            ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, call, known))
         return await self._record(ctx, call, await _in_time(ctx, tool, arguments))
 
     async def _ask(self, ctx: RunContext, call: ToolCall) -> Answer:
@@ -94,21 +94,21 @@ class Caller:
             return approve(tx, ctx, call)
 
         answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
-        ctx.heard(*turns)
+        ctx.add_turns(*turns)
         return answer
 
     async def settle(self, ctx: RunContext) -> Halt | None:
         """Write down what was answered, before the next call is made; whether to make it at all."""
-        if not ctx.answered:
+        if not ctx.deferred_answers:
             return None
-        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_answered())
+        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_deferred_answers())
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:
             # The yield point is next, or another call.
-            ctx.leave(call, await spill(ctx, call, answer))
+            ctx.defer_answer(call, await spill(ctx, call, answer))
         else:
-            ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
+            ctx.add_turns(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer
 
 

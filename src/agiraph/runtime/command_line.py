@@ -25,6 +25,7 @@ from agiraph.home.commands import CommandResult
 from agiraph.home.safe_folder import Folder
 from agiraph.policies.permission import PermissionPolicy, approve
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
 from agiraph.runtime.program_mailbox import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
 from agiraph.runtime.program_runs import Run
@@ -34,7 +35,6 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, shell
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
 LOOK_SECONDS = 0.25
@@ -113,7 +113,7 @@ class Bridge:
         # With a task that strangers had a hand in it is as a command that may reach them.
         arguments = {"command": command} | ({"network": True} if is_foreign else {})
         call = ToolCall(id="command", name="bash", arguments=arguments)
-        if (waiting_on := ctx.waiting.get(call.id)) is not None:
+        if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
         policy = PermissionPolicy()
         answer = policy.settled(ctx, call)
@@ -123,7 +123,7 @@ class Bridge:
                 return approve(tx, ctx, call)
 
             answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
-            ctx.heard(*turns)
+            ctx.add_turns(*turns)
         match answer:
             case Pending(waiting_on, reason):
                 return Parked((waiting_on,), reason)
@@ -144,7 +144,7 @@ class Bridge:
             # Whatever it says from here on, no member of the team has looked at.
             MARK: by_program(ctx.agent.name),
         }
-        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
+        ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, call, known))
         run = Run(call, await self._supervise(ctx, folder, call))
         await post.collect()
         await program_runs.record(ctx, run)

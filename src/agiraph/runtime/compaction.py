@@ -14,13 +14,13 @@ from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.services.board import notices, planning
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import Notice
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
     from agiraph.runtime.loop import Loop
@@ -73,7 +73,7 @@ class Compaction:
         state = "\n\n".join([await asyncio.to_thread(_state, ctx), *around])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)
         ref = f"summary:{number}"
-        ctx.heard(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
+        ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
 
 
 def size(transcript: Transcript) -> int:
@@ -142,5 +142,5 @@ def _state(ctx: RunContext) -> str:
         except Refused:
             files = [f"- more than {FILES}; list_files shows them"]
     lines.append("Files in scratch/:\n" + ("\n".join(files) or "- none"))
-    used = f"{ctx.tally.turns} of {ctx.node.budget.turns} turns are used."
+    used = f"{ctx.consumed.turns} of {ctx.node.budget.turns} turns are used."
     return "\n\n".join([*lines, used])

@@ -20,6 +20,7 @@ from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
+from agiraph.run_context import RunContext
 from agiraph.runtime import prompt, reflection, reply
 from agiraph.runtime.calls import Caller
 from agiraph.runtime.command_line import Bridge, Command
@@ -36,7 +37,6 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import described
 from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN, tools_for
@@ -54,8 +54,8 @@ class _Seat(NamedTuple):
     turns: list[Turn]
     attachments: tuple[Attachment, ...]
     """What a person sent along with what they asked for."""
-    waiting: dict[str, str]
-    paid_from: tuple[Envelope, ...]
+    parked_calls: dict[str, str]
+    envelopes: tuple[Envelope, ...]
     deadline: datetime | None
     start: Start | None
     """What is known for work that is only about to begin."""
@@ -75,8 +75,8 @@ def _seat(tx: Tx, lease: Lease) -> _Seat:
         giver=planning.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
         turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
-        waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
-        paid_from=envelopes(tx, node),
+        parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
+        envelopes=envelopes(tx, node),
         deadline=None if left is None else tx.now + timedelta(seconds=left),
         start=prompt.start(tx, agent, node) if is_fresh else None,
     )
@@ -222,8 +222,8 @@ class Executor:
             lease=lease,
             scope=Scope(role=agent.role, agent=agent.name, node=node.id, team=folder),
             transcript=Transcript(),
-            waiting=seat.waiting,
-            paid_from=seat.paid_from,
+            parked_calls=seat.parked_calls,
+            envelopes=seat.envelopes,
             deadline=seat.deadline,
             specialists=self.specialists,
             check_model=self.models.resolve,
@@ -231,13 +231,13 @@ class Executor:
             web=self.web,
             command_rules=self.command_rules,
         )
-        ctx.heard(*seat.turns)
+        ctx.add_turns(*seat.turns)
         return ctx
 
 
 async def _begin(ctx: RunContext, opening: Opening) -> None:
     """The first entries of a fresh thread."""
-    ctx.heard(
+    ctx.add_turns(
         *await ctx.store.write(
             journal.begin,
             ctx.lease,

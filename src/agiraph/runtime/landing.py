@@ -8,10 +8,10 @@ from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.services.board import notices, unfinished
 from agiraph.services.lifecycle.journal import Notice
-from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
     from agiraph.runtime.loop import Loop
@@ -64,12 +64,12 @@ async def wait_in_words(loop: "Loop", ctx: RunContext) -> Outcome | None:
     Such words are no end: to end the node would cancel its workers.
     """
     said = ctx.transcript.last_spoken
-    if IN_WORDS not in ctx.waiting:  # else a crash came between the waits and the parking
+    if IN_WORDS not in ctx.parked_calls:  # else a crash came between the waits and the parking
         if said.role != "assistant" or said.calls or not loop.specs:
             return None
         await loop.caller.settle(ctx)
         notice = await ctx.store.write(unfinished.wait, ctx.lease, reply=said.seq)
         if not notice:
             return None
-        ctx.heard(*notice)
+        ctx.add_turns(*notice)
     return Parked(())

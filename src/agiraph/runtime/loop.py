@@ -16,13 +16,13 @@ from agiraph.domain.work import StopReason
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.providers.base import Model, Request
+from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Caller, Halted
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.landing import hand_in, land, wait_in_words
 from agiraph.runtime.time_limit import within
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import Notice
-from agiraph.tools.context import RunContext
 
 MOST_CALLS = 32
 """Calls of one reply that are made; more than that is a model out of control."""
@@ -80,15 +80,15 @@ class Loop:
         heard = await ctx.store.write(
             journal.catch_up,
             ctx.lease,
-            answers=ctx.take_answered(),
+            answers=ctx.take_deferred_answers(),
             notices=notices,
             hear=hear,
             reservation=self.budget.reservation(ctx),
-            paid_from=ctx.paid_from,
+            paid_from=ctx.envelopes,
         )
         if heard.halt is not None:
             raise Halted(heard.halt)
-        ctx.heard(*heard.turns)
+        ctx.add_turns(*heard.turns)
         return heard.spent
 
     async def think(
@@ -120,7 +120,7 @@ class Loop:
             purpose=purpose,
             extra=reply.extra,
         )
-        ctx.heard(turn)
+        ctx.add_turns(turn)
         return turn
 
     async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
@@ -146,5 +146,5 @@ class Loop:
         if may_be_made:
             return await self.caller.answer(ctx, call)
         refusal = Done(f"Not made: at most {MOST_CALLS} calls a turn. Make it again.", failed=True)
-        ctx.leave(call, refusal)
+        ctx.defer_answer(call, refusal)
         return refusal

@@ -10,6 +10,7 @@ from agiraph.domain.chat import Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.home.safe_folder import Folder
+from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
 from agiraph.services.board import taint
 from agiraph.services.mail import bus
@@ -17,7 +18,6 @@ from agiraph.services.members import roster
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
 INBOX, OUTBOX = "_inbox.md", "_outbox.md"
 LONGEST_OUTBOX = 1024 * 1024
@@ -55,7 +55,7 @@ class Post:
             raise Halted(news.halt)
         if news.mail:
             heard, turns = await ctx.store.write(_hear, ctx.lease)
-            ctx.heard(*turns)
+            ctx.add_turns(*turns)
             with suppress(Refused):  # it made something else of its inbox
                 await asyncio.to_thread(self._folder.append, INBOX, _as_inbox(heard))
         await self._carry_out(whole_lines=True)
@@ -79,7 +79,7 @@ class Post:
             return False
         seen = data[: start + len(piece)]
         said = addressed(seen, start)
-        self._ctx.heard(await self._ctx.store.write(_speak, self._ctx.lease, said, seen, start))
+        self._ctx.add_turns(await self._ctx.store.write(_speak, self._ctx.lease, said, seen, start))
         return True
 
 

@@ -16,13 +16,13 @@ from agiraph.domain.taint import by_program
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
+from agiraph.run_context import RunContext
 from agiraph.runtime.program_mailbox import own_turns
 from agiraph.services.lifecycle import journal
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
 LAST_OUTPUT = 1000
 """How much of a program's output, in characters, is quoted when it ended without a result."""
@@ -91,7 +91,7 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
     refused = Failed(StopReason.NO_RESULT, f"{what} You decided not to run it again.")
     if _is_answered(ctx, asking):
         return refused
-    if (waiting_on := ctx.waiting.get(asking.id)) is not None:
+    if (waiting_on := ctx.parked_calls.get(asking.id)) is not None:
         return Parked((waiting_on,))
     where = f"Its files so far are in nodes/{ctx.node.id}/scratch."
     question = (
@@ -103,7 +103,7 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
         return _asked(tx, ctx, run, question)
 
     answer, turns = await ctx.store.write(journal.weigh, ctx.lease, asking, ask)
-    ctx.heard(*turns)
+    ctx.add_turns(*turns)
     match answer:
         case Pending(waiting_on, reason):
             return Parked((waiting_on,), reason)

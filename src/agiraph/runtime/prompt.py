@@ -11,12 +11,12 @@ from agiraph.domain.knowledge import Draft, Insight
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.services.board import notices
 from agiraph.services.knowledge import maintenance, recall
 from agiraph.store import knowledge
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
-from agiraph.tools.context import RunContext
 
 
 class Opening(NamedTuple):

@@ -11,6 +11,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import digest
 from agiraph.runtime.prompt import Opening
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
@@ -22,7 +23,6 @@ from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
 from agiraph.tools.toolsets import ROLES
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.taint import graver
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.services.board import notices, taint
@@ -23,7 +24,6 @@ from agiraph.services.lifecycle.journal import Notice
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
 from agiraph.tools.foreground import DECIDES, FOREGROUND, LOOKS_UP
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ async def _talk(loop: "Loop", ctx: RunContext) -> str:
     while last is None or not _is_said(ctx.transcript, last):
         silent = last is not None and not last.text.strip() and not last.calls
         nudge = [Notice(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
-        if ctx.tally.turns >= ctx.node.budget.turns or await loop.catch_up(ctx, *nudge, hear=False):
+        if ctx.consumed.turns >= ctx.node.budget.turns or await loop.catch_up(
+            ctx, *nudge, hear=False
+        ):
             break
         last = await loop.think(ctx, "reply")
         await loop.act(ctx, last.calls)

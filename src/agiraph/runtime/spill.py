@@ -9,9 +9,9 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Done
 from agiraph.domain.work import RESULT_FILE
 from agiraph.home.safe_folder import Folder
+from agiraph.run_context import RunContext
 from agiraph.services.board import notices
 from agiraph.store.rows import to_text
-from agiraph.tools.context import RunContext
 
 LONGEST = 20_000
 """Characters of an answer that stand in the thread; every later turn is paid for again."""

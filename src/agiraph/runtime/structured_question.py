@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from agiraph.domain.chat import THINKING, Transcript, Turn
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused
 from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import Notice
-from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
     from agiraph.runtime.loop import Loop
@@ -80,7 +80,7 @@ async def ask(loop: "Loop", ctx: RunContext, question: Question[T]) -> T | None:
         step = following
         if step == short:
             cut = await ctx.store.write(journal.compact, ctx.lease, ref=step, text=question.shorter)
-            ctx.heard(cut)
+            ctx.add_turns(cut)
         else:
             await _put(loop, ctx, Notice(step, AGAIN))
 
@@ -108,13 +108,13 @@ async def _think(
             ctx.lease,
             hear=False,
             reservation=loop.budget.reservation(ctx),
-            paid_from=ctx.paid_from,
+            paid_from=ctx.envelopes,
         )
         if heard.halt is not None:
             raise Halted(heard.halt)
         if heard.spent is not None:
             raise Unaffordable(heard.spent)
-        ctx.heard(*heard.turns)
+        ctx.add_turns(*heard.turns)
     return await loop.think(ctx, purpose, may_call=False, schema=schema)
 
 

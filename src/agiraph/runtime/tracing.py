@@ -19,8 +19,8 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.outcomes import Answer, Done, Outcome, Pending
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Caller
-from agiraph.tools.context import RunContext
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter

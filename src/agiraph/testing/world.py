@@ -21,6 +21,7 @@ from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
+from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.trigger_worker import Callback
@@ -33,7 +34,6 @@ from agiraph.store.tx import Aftermath
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agiraph.domain.chat import ToolCall, Turn
-from agiraph.tools.context import RunContext
+from agiraph.run_context import RunContext
 
 NOT_ACCEPTED = "[Not accepted]"
 """How the answer begins that sends work back; it does so once."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer
-from agiraph.tools.context import RunContext
+from agiraph.run_context import RunContext
 
 Effect = Literal["transaction", "repeatable", "once"]
 """transaction: its rows commit with its answer, so it happens once. repeatable: run again.

@@ -10,12 +10,12 @@ from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.taint import graver
+from agiraph.run_context import RunContext
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.work import LONGEST
 
 

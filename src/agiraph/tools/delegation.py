@@ -11,6 +11,7 @@ from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, leases, notices, planning, taint, waiting
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
@@ -18,7 +19,6 @@ from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 
 LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 

@@ -12,10 +12,10 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home.scopes import Place
+from agiraph.run_context import RunContext
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.context import RunContext
 
 PAGE = 16 * 1024
 """How much of a file a model is shown at once; it may page on."""

@@ -6,12 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.conversation import Work
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge, research, scheduling, team
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 
 
 @tool(

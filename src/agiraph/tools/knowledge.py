@@ -15,12 +15,12 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, sought
 from agiraph.home.notes import Notes
 from agiraph.providers.embeddings import meanings
+from agiraph.run_context import RunContext
 from agiraph.services.knowledge import items, notes, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages, passages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Tool, tool
-from agiraph.tools.context import RunContext
 
 PAGE = 16 * 1024
 SMALL = 20 * 1024

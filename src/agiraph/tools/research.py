@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, notices, taint
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import hirer
 
 

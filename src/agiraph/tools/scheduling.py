@@ -7,11 +7,11 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.triggers import Trigger
+from agiraph.run_context import RunContext
 from agiraph.services.triggers import definitions, due, firing, promises
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.work import LONGEST
 
 Action = Annotated[

@@ -12,11 +12,11 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands, sandbox
 from agiraph.home.commands import CommandResult
+from agiraph.run_context import RunContext
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.context import RunContext
 
 LONGEST = 3600
 SHORTEST = 0.1
@@ -97,7 +97,7 @@ async def bash(
     tainted_by = ctx.tainted_by or await _strange(ctx, command)
     is_offline = tainted_by is not None and not ctx.is_vouched_for
     result = await commands.run(
-        ctx.home.spool(_spool_name(ctx, ctx.calling)),
+        ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=command,
         cwd=node / "scratch",
         timeout=timeout if left is None else min(timeout, max(left, SHORTEST)),

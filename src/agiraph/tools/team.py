@@ -11,6 +11,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
+from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, notices, planning, stages, taint
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring, roster
@@ -18,7 +19,6 @@ from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import hirer
 
 SHOWN = 100

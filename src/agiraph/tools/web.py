@@ -9,10 +9,10 @@ from pydantic import Field
 from agiraph.domain import taint
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.store import passages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.files import PAGES
 from agiraph.web import page as pages
 from agiraph.web.page import Page

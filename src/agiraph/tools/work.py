@@ -9,12 +9,12 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
 from agiraph.services.board import notices
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 LONGEST = 20_000
 """Characters of a summary: it goes into the thread of whoever asked, and is paid for there."""

@@ -1,4 +1,4 @@
-"""Context: what a tool may know of the run it is called in."""
+"""Run context: everything one run of one node knows, handed to its tools, policies and steps."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,14 +20,16 @@ from agiraph.web.access import Web
 
 
 @dataclass(slots=True)
-class Tally:
-    """What this node has used so far, kept while turns are added and never counted again."""
+class Consumption:
+    """What a node has consumed so far. It is updated with each turn, so nothing is recounted."""
 
     turns: int = 0
     usage: Usage = Usage()
     calls: Counter[str] = field(default_factory=Counter[str])
+    """Calls that the model asked for, by the tool's name."""
 
     def add(self, turn: Turn) -> None:
+        """Count a turn of the model; other turns cost nothing."""
         if turn.role == "assistant":
             self.turns += 1
             self.usage = self.usage + turn.usage
@@ -47,34 +49,39 @@ class RunContext:
     node: WorkNode
     lease: Lease
     scope: Scope
+    """Which files of the team the agent may read and write."""
     transcript: Transcript
-    paid_from: tuple[Envelope, ...] = ()
-    """The envelopes its calls to models are paid from, outermost first."""
+    envelopes: tuple[Envelope, ...] = ()
+    """The budgets that this run's model calls are charged to, outermost first."""
     deadline: datetime | None = None
-    """When the time limit of this node, or of one above it, is reached."""
-    waiting: dict[str, str] = field(default_factory=dict[str, str])
-    """Calls of this thread that were parked before this run began, and on what."""
+    """The earliest time limit of this node and the nodes above it."""
+    parked_calls: dict[str, str] = field(default_factory=dict[str, str])
+    """Calls that an earlier run parked: call id to what the call waits for."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
-    """Who can be hired by name."""
+    """Specialists that can be hired, by name."""
     check_model: Callable[[str], object] = lambda name: None
-    """Raises what is wrong with a model's name, if anything is."""
+    """Raises an error that says what is wrong with a model's name."""
     known_tools: frozenset[str] = frozenset()
-    """Every tool there is, whoever may call it."""
-    calling: str = ""
-    """The id of the call under way; an agent does one thing at a time."""
+    """The names of all tools of this installation, whatever this agent may call."""
+    current_call_id: str = ""
+    """The id of the tool call under way; a run makes one call at a time."""
     is_vouched_for: bool = False
     """Whether a person has allowed the call under way, by a rule or by their word."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = CommandRules()
-    """What holds for every command."""
-    tally: Tally = field(default_factory=Tally)
+    """Limits and hidden files that apply to every shell command."""
+    consumed: Consumption = field(default_factory=Consumption)
 
-    answered: list[tuple[ToolCall, Done]] = field(default_factory=list[tuple[ToolCall, Done]])
-    """Answers that go with the next write, which comes before anything else can happen."""
+    deferred_answers: list[tuple[ToolCall, Done]] = field(
+        default_factory=list[tuple[ToolCall, Done]]
+    )
+    """Tool answers that the next write commits. The runtime writes before the next model call and
+    before the next tool call, so a crash loses at most one answer; `Steps.recover` then resolves the
+    call by the tool's effect."""
 
     @property
     def seconds_left(self) -> float | None:
-        """How long this run may still take; None if nothing limits it."""
+        """How long this run may still take; None without a time limit."""
         if self.deadline is None:
             return None
         return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
@@ -84,12 +91,16 @@ class RunContext:
         """Where words in this thread came from that nobody on the team vouches for."""
         return self.transcript.tainted_by
 
-    def leave(self, call: ToolCall, answer: Done) -> None:
-        """Let an answer be written with whatever is written next: one commit instead of two."""
-        if (kept := to_text(answer.text)) != answer.text:
-            answer = replace(answer, text=kept)  # shown as it is kept
-        self.answered.append((call, answer))
-        self.heard(
+    def defer_answer(self, call: ToolCall, answer: Done) -> None:
+        """Add an answer to the transcript now and to the thread with the next write.
+
+        This saves a commit for each tool call.
+        """
+        if (stored := to_text(answer.text)) != answer.text:
+            # The model must see the same text after a restart, so it sees what the row can store.
+            answer = replace(answer, text=stored)
+        self.deferred_answers.append((call, answer))
+        self.add_turns(
             Turn(
                 thread_id=self.lease.thread_id,
                 seq=self.transcript.head + 1,
@@ -102,13 +113,17 @@ class RunContext:
             )
         )
 
-    def take_answered(self) -> list[tuple[ToolCall, Done]]:
-        taken, self.answered = self.answered, []
+    def take_deferred_answers(self) -> list[tuple[ToolCall, Done]]:
+        """Return the answers for the write that follows, and forget them."""
+        taken, self.deferred_answers = self.deferred_answers, []
         return taken
 
-    def heard(self, *turns: Turn) -> None:
-        """Turns that were written, or are with the next write."""
+    def add_turns(self, *turns: Turn) -> None:
+        """Add turns to the transcript that are committed, or will be with the next write.
+
+        A thread may go on from an earlier node; only this node's turns count as consumed.
+        """
         self.transcript.add(*turns)
         for turn in turns:
             if turn.node_id == self.node.id:
-                self.tally.add(turn)
+                self.consumed.add(turn)
