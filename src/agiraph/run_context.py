@@ -76,8 +76,8 @@ class RunContext:
         default_factory=list[tuple[ToolCall, Done]]
     )
     """Tool answers that the next write commits. The runtime writes before the next model call and
-    before the next tool call, so a crash loses at most one answer; `Steps.recover` then resolves the
-    call by the tool's effect."""
+    before the next tool call, so a crash loses at most one answer; `Steps.recover` then resolves
+    that call by the tool's effect."""
 
     @property
     def seconds_left(self) -> float | None:

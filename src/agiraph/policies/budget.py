@@ -32,7 +32,7 @@ class BudgetPolicy:
     price: Callable[[str, int], float] = lambda model, tokens: 0.0
     """What showing a model so many tokens costs."""
 
-    def spent(self, ctx: RunContext) -> StopReason | None:
+    def exhausted(self, ctx: RunContext) -> StopReason | None:
         """The limit that the next ordinary turn would pass, if any."""
         for meter in _meters(ctx):
             if meter.used >= meter.limit:

@@ -35,14 +35,14 @@ class Halted(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ToolCaller:
     tools: Mapping[str, Tool]
     budget: BudgetPolicy
     permission: PermissionPolicy
 
     async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Make one call and write down its answer: in one transaction, if the tool can."""
-        if halt := await self.settle(ctx):
+        if halt := await self.write_deferred(ctx):
             raise Halted(halt)
         if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
@@ -97,7 +97,7 @@ class Caller:
         ctx.add_turns(*turns)
         return answer
 
-    async def settle(self, ctx: RunContext) -> Halt | None:
+    async def write_deferred(self, ctx: RunContext) -> Halt | None:
         """Write down what was answered, before the next call is made; whether to make it at all."""
         if not ctx.deferred_answers:
             return None

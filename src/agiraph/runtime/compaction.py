@@ -6,7 +6,6 @@ that cuts: from there on the thread is shown from the summary. Old turns stay wh
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import Refused
@@ -15,15 +14,13 @@ from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import notices, planning
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import Notice
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 FULL = 0.75
 """The share of the window at which it is time: the rest is for the flush, the summary, a reply."""
@@ -37,8 +34,13 @@ class Compaction:
     window: int
     """Tokens the agent's model can be shown at once."""
 
-    async def fit(self, loop: "Loop", ctx: RunContext) -> StopReason | Outcome | None:
-        """Shorten the thread if it is time; why not, if money is missing, or how it ended."""
+    async def compact_if_full(self, steps: Steps, ctx: RunContext) -> StopReason | Outcome | None:
+        """Compact the thread if it fills most of the window.
+
+        Returns the reason if the budget has too little left for it, or the outcome if a tool call
+        of the flush ended or parked the node. Each stage leaves a turn with its own `ref`, so a
+        crash in between continues with the stage that is missing.
+        """
         transcript = ctx.transcript
         number = transcript.cuts + 1
         flush, ask = f"flush:{number}", f"compact:{number}"
@@ -47,21 +49,22 @@ class Compaction:
                 if size(transcript) < FULL * self.window:
                     return None
                 notice = Notice(flush, prompt("compaction_flush"))
-                if reason := await loop.catch_up(ctx, notice, hear=False):
+                if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
                     return reason
             if transcript.last_spoken.ref == flush:
-                reply = await loop.think(ctx, "compaction")
-                if outcome := await loop.act(ctx, reply.calls):
+                reply = await steps.think(ctx, "compaction")
+                if outcome := await steps.act(ctx, reply.calls):
                     return outcome
-            if reason := await loop.catch_up(ctx, Notice(ask, prompt("compact")), hear=False):
+            notice = Notice(ask, prompt("compact"))
+            if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
                 return reason
         if transcript.last_spoken.ref == ask:
-            await loop.think(ctx, "compaction", may_call=False)
+            await steps.think(ctx, "compaction", may_call=False)
         last = transcript.last_reply
         await self._cut(ctx, number, last.text if last else "")
         return None
 
-    async def force(self, ctx: RunContext) -> bool:
+    async def compact_now(self, ctx: RunContext) -> bool:
         """The server says it is too long: cut without asking it; False if that was done before."""
         if ctx.transcript.last_spoken.extra.get("cut"):
             return False

@@ -22,11 +22,12 @@ from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
 from agiraph.run_context import RunContext
 from agiraph.runtime import prompt, reflection, reply
-from agiraph.runtime.calls import Caller
+from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.command_line import Bridge, Command
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, Start
+from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.board import planning
 from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
@@ -142,7 +143,8 @@ class Executor:
             await _begin(ctx, Opening(system, said, seat.attachments))
         if seat.agent.kind == "cli":
             return await Bridge(self.commands).run(ctx)
-        return await self._loop(ctx, tools).run(ctx)
+        compaction = Compaction(self.models.window(ctx.agent.model))
+        return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
 
     async def _reply(self, lease: Lease, seat: _Seat) -> Outcome:
         """Answer what a person said, beside whatever the agent works on."""
@@ -151,35 +153,35 @@ class Executor:
         if not seat.turns:
             await _begin(ctx, await reply.opening(ctx))
         try:
-            loop = self._loop(ctx, FOREGROUND, patient=False)
+            steps = self._steps(ctx, FOREGROUND, patient=False)
         except Misconfigured as error:
             return await reply.without_a_model(ctx, error)
-        return await reply.answer(loop, ctx)
+        return await reply.answer(steps, ctx)
 
     async def _reflect(self, lease: Lease, seat: _Seat) -> Outcome:
         """Look back on work that is done."""
         ctx = self._context(lease, seat)
         if not seat.turns:
             await _begin(ctx, await reflection.opening(ctx))
-        return await reflection.look_back(self._loop(ctx, {}), ctx)
+        window = self.models.window(ctx.agent.model)
+        return await reflection.look_back(self._steps(ctx, {}), ctx, window)
 
-    def _loop(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Loop:
+    def _steps(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Steps:
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
         model = self.models.resolve(ctx.agent.model, patient=patient)
-        caller = Caller(tools=tools, budget=budget, permission=permission)
+        caller = ToolCaller(tools=tools, budget=budget, permission=permission)
         if (tracing := self.tracing) is not None:
             thread_id = ctx.lease.thread_id
             model = TracedModel(model=model, tracing=tracing, thread_id=thread_id)
             caller = TracedCaller(
                 tools=tools, budget=budget, permission=permission, tracing=tracing
             )
-        return Loop(
+        return Steps(
             model=model,
             budget=budget,
             breaker=Breaker(tools),
-            compaction=Compaction(self.models.window(ctx.agent.model)),
             caller=caller,
-            specs=tuple(tool.spec for tool in tools.values()),
+            tool_specs=tuple(tool.spec for tool in tools.values()),
             on_delta=self.on_delta,
         )
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import ModelError, Refused
@@ -10,11 +9,9 @@ from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import keep_result, shown_result
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import notices, unfinished
 from agiraph.services.lifecycle.journal import Notice
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 LAST_WORD = (
     "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
@@ -22,24 +19,24 @@ LAST_WORD = (
 )
 
 
-async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
+async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     """The budget is spent: ask for a last word without tools, and keep what there is."""
-    if not ctx.transcript.has("landing") and loop.budget.may_land(ctx, reason):
-        await loop.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
+    if not ctx.transcript.has("landing") and steps.budget.may_land(ctx, reason):
+        await steps.catch_up(ctx, Notice("landing", LAST_WORD.format(reason=reason)))
     if ctx.transcript.last_spoken.ref == "landing":
         with contextlib.suppress(ModelError):  # without a last word, then
-            await loop.think(ctx, may_call=False, seconds=loop.budget.landing_seconds(ctx))
+            await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
     last = ctx.transcript.last_reply
     said = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."
-    return await hand_in(loop, ctx, Failed(reason, detail, said or None))
+    return await publish_outcome(steps, ctx, Failed(reason, detail, said or None))
 
 
-async def hand_in(loop: "Loop", ctx: RunContext, outcome: Outcome) -> Outcome:
+async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:
     """Publish what there is with this end; a node that only waits publishes nothing."""
     if isinstance(outcome, Parked):
         return outcome
-    await loop.caller.settle(ctx)
+    await steps.caller.write_deferred(ctx)
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
     said = outcome.result or ""
@@ -58,16 +55,16 @@ async def hand_in(loop: "Loop", ctx: RunContext, outcome: Outcome) -> Outcome:
     return Finished(said + unpublished, outcome.reason, manifest)
 
 
-async def wait_in_words(loop: "Loop", ctx: RunContext) -> Outcome | None:
+async def park_if_waiting(steps: Steps, ctx: RunContext) -> Outcome | None:
     """Park a node that replied in words while work it gave away, or a question, is still open.
 
     Such words are no end: to end the node would cancel its workers.
     """
     said = ctx.transcript.last_spoken
     if IN_WORDS not in ctx.parked_calls:  # else a crash came between the waits and the parking
-        if said.role != "assistant" or said.calls or not loop.specs:
+        if said.role != "assistant" or said.calls or not steps.tool_specs:
             return None
-        await loop.caller.settle(ctx)
+        await steps.caller.write_deferred(ctx)
         notice = await ctx.store.write(unfinished.wait, ctx.lease, reply=said.seq)
         if not notice:
             return None

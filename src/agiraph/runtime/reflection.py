@@ -1,7 +1,7 @@
 """Reflection: what was learned from work that is done, and whether the person should hear of it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.chat import Thread, Transcript
 from agiraph.domain.errors import ModelError, ModelUnavailable
@@ -14,6 +14,7 @@ from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import digest
 from agiraph.runtime.prompt import Opening
+from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import notices
 from agiraph.services.knowledge import reflection
@@ -24,9 +25,6 @@ from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.toolsets import ROLES
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 MOST_INSIGHTS = 10
 LONGEST_INSIGHT = 1000
@@ -91,14 +89,14 @@ async def opening(ctx: RunContext) -> Opening:
     return Opening("\n\n".join(system), ctx.node.task)
 
 
-async def look_back(loop: "Loop", ctx: RunContext) -> Outcome:
+async def look_back(steps: Steps, ctx: RunContext, window: int) -> Outcome:
     """Keep what was learned, then brief if there is something to say. Nobody waits for it.
 
     A model that cannot be reached is waited for; whatever else goes wrong ends it quietly.
     """
     try:
-        await _harvest(loop, ctx)
-        return await _brief(loop, ctx)
+        await _harvest(steps, ctx, window)
+        return await _brief(steps, ctx)
     except ModelUnavailable:
         raise
     except ModelError as error:
@@ -107,19 +105,19 @@ async def look_back(loop: "Loop", ctx: RunContext) -> Outcome:
         return Failed(error.reason, "There was no money left to look back.")
 
 
-async def _harvest(loop: "Loop", ctx: RunContext) -> None:
+async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
     ended = await ctx.store.read(_ended, ctx.node.id)
     if all(work.thread.harvested_at is not None for work in ended):
         return
-    room = loop.compaction.window  # a quarter of the window, at four characters a token
+    room = window  # a quarter of the window, at four characters a token
     question = Question(
         name="harvest",
         text=_ASK.format(record=record(ended, room), most=MOST_INSIGHTS),
         shorter=_ASK.format(record=_digests(ended, room // 4), most=MOST_INSIGHTS),
         schema=INSIGHTS,
-        read=read_insights,
+        parse=read_insights,
     )
-    learned = await ask(loop, ctx, question)
+    learned = await ask(steps, ctx, question)
     await ctx.store.write(reflection.keep, ctx.lease, learned or ())
 
 
@@ -185,7 +183,7 @@ def read_insights(value: Any) -> list[Learned] | None:
     return found[:MOST_INSIGHTS]
 
 
-async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
+async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     """Tell the person, if the role may and it is worth their time; silence otherwise."""
     if not ROLES.get(ctx.agent.role, ROLES["worker"]).may_brief:
         return Finished("Looked back.", StopReason.ANSWERED)
@@ -198,9 +196,9 @@ async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
         name="briefing",
         text=prompt("briefing").format(told=_told(news)),
         schema=VERDICT,
-        read=read_verdict,
+        parse=read_verdict,
     )
-    verdict = await ask(loop, ctx, question)
+    verdict = await ask(steps, ctx, question)
     if verdict is None:
         await ctx.store.write(briefings.pass_over, ctx.lease, reason="no readable answer")
     else:

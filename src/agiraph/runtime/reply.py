@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
@@ -16,6 +15,7 @@ from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import notices, taint
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation
@@ -25,9 +25,6 @@ from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
 from agiraph.tools.foreground import DECIDES, FOREGROUND, LOOKS_UP
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 RECENT = 30
 """Messages of the conversation that a reply is shown."""
@@ -97,13 +94,13 @@ def _line(message: Message, name: str) -> str:
     return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
 
 
-async def answer(loop: "Loop", ctx: RunContext) -> Outcome:
+async def answer(steps: Steps, ctx: RunContext) -> Outcome:
     """Talk until there is something to say; whatever happens, the person gets an answer."""
     try:
-        text = await _talk(loop, ctx)
+        text = await _talk(steps, ctx)
     except ModelError as error:
         return await without_a_model(ctx, error)
-    await loop.caller.settle(ctx)
+    await steps.caller.write_deferred(ctx)
     return await _say(ctx, text)
 
 
@@ -133,18 +130,18 @@ async def _kept(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
     return shown_result(ctx, text, name, manifest), manifest
 
 
-async def _talk(loop: "Loop", ctx: RunContext) -> str:
-    await loop.act(ctx, ctx.transcript.open_calls())
+async def _talk(steps: Steps, ctx: RunContext) -> str:
+    await steps.act(ctx, ctx.transcript.open_calls())
     last = ctx.transcript.last_reply
     while last is None or not _is_said(ctx.transcript, last):
         silent = last is not None and not last.text.strip() and not last.calls
         nudge = [Notice(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
-        if ctx.consumed.turns >= ctx.node.budget.turns or await loop.catch_up(
-            ctx, *nudge, hear=False
+        if ctx.consumed.turns >= ctx.node.budget.turns or await steps.catch_up(
+            ctx, *nudge, deliver_mail=False
         ):
             break
-        last = await loop.think(ctx, "reply")
-        await loop.act(ctx, last.calls)
+        last = await steps.think(ctx, "reply")
+        await steps.act(ctx, last.calls)
     said = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
     return said[-1] if said else WITHOUT_A_MODEL.format(reason="nothing was said.")
 

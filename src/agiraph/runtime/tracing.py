@@ -20,7 +20,7 @@ from agiraph.domain.outcomes import Answer, Done, Outcome, Pending
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.run_context import RunContext
-from agiraph.runtime.calls import Caller
+from agiraph.runtime.calls import ToolCaller
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -162,7 +162,7 @@ class TracedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedCaller(Caller):
+class TracedCaller(ToolCaller):
     """Makes every tool call a span."""
 
     tracing: Tracing
@@ -176,7 +176,7 @@ class TracedCaller(Caller):
             gen_ai__tool__call__id=call.id,
             gen_ai__conversation__id=ctx.lease.thread_id,
         ) as span:
-            answer = await Caller.answer(self, ctx, call)
+            answer = await ToolCaller.answer(self, ctx, call)
             match answer:
                 case Done(failed=True):
                     span.set_attribute("error.type", "refused")
