@@ -9,6 +9,7 @@ from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.outcomes import Done
 from agiraph.domain.time import Clock
+from agiraph.domain.tools import ToolProperties
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
 from agiraph.home.sandbox import CommandRules
@@ -61,8 +62,8 @@ class RunContext:
     """Specialists that can be hired, by name."""
     check_model: Callable[[str], object] = lambda name: None
     """Raises an error that says what is wrong with a model's name."""
-    known_tools: frozenset[str] = frozenset()
-    """The names of all tools of this installation, whatever this agent may call."""
+    known_tools: Mapping[str, ToolProperties] = field(default_factory=dict[str, ToolProperties])
+    """All tools of this installation by name, whether or not this agent may call them."""
     current_call_id: str = ""
     """The id of the tool call under way; a run makes one call at a time."""
     is_vouched_for: bool = False

@@ -43,8 +43,8 @@ class Breaker:
         if not last.calls:
             if transcript.has(f"{WAITS}{last.seq}"):
                 return []  # it was told what it waits for
-            ending = "finish" if "finish" in self.tools else "publish"
-            return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
+            endings = [tool.name for tool in self.tools.values() if tool.properties.ends_node]
+            return [Notice(f"nudge:{last.seq}", _SILENT.format(ending=" or ".join(endings)))]
         times = self._repeats(transcript)
         if times < WARN_REPEATS or self._warned(transcript):
             return []
@@ -127,7 +127,7 @@ class Breaker:
     def _polls(self, turn: Turn) -> bool:
         for call in turn.calls:
             tool = self.tools.get(call.name)
-            if tool is None or not tool.polls:
+            if tool is None or not tool.properties.polls:
                 return False
         return bool(turn.calls)
 

@@ -10,7 +10,7 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
-from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.policies.permission import PermissionPolicy
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
 from agiraph.services.lifecycle import journal
@@ -91,7 +91,7 @@ class ToolCaller:
         """What the person says to this call: parked until they do, recorded if they refuse."""
 
         def ask(tx: Tx) -> Answer:
-            return approve(tx, ctx, call)
+            return self.permission.approve(tx, ctx, call)
 
         answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
         ctx.add_turns(*turns)

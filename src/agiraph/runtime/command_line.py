@@ -23,7 +23,7 @@ from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
 from agiraph.home.safe_folder import Folder
-from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
@@ -112,15 +112,15 @@ class Bridge:
             return None
         # With a task that strangers had a hand in it is as a command that may reach them.
         arguments = {"command": command} | ({"network": True} if is_foreign else {})
-        call = ToolCall(id="command", name="bash", arguments=arguments)
+        call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
-        policy = PermissionPolicy()
+        policy = PermissionPolicy({shell.bash.name: shell.bash})
         answer = policy.settled(ctx, call)
         if answer is None and policy.needs_approval(ctx, call):
 
             def ask(tx: Tx) -> Answer:
-                return approve(tx, ctx, call)
+                return policy.approve(tx, ctx, call)
 
             answer, turns = await ctx.store.write(journal.weigh, ctx.lease, call, ask)
             ctx.add_turns(*turns)

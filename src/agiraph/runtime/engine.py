@@ -1,6 +1,5 @@
 """Engine: who looks at whose queue, and when. The rows decide who owns what."""
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agiraph.domain.ids import TeamId
@@ -11,10 +10,6 @@ class Drive(Protocol):
     async def __call__(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
         """Run what is next in this queue; False if there was nothing that could run."""
         ...
-
-
-Ring = Callable[[], Awaitable[object]]
-"""Settle the waits whose time has come."""
 
 
 class Engine(Protocol):

@@ -12,6 +12,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.time import Clock
+from agiraph.domain.tools import ToolProperties
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.sandbox import CommandRules
@@ -38,7 +39,7 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.delegation import described
+from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 from agiraph.web.access import Web
@@ -107,8 +108,9 @@ class Executor:
     """The tools of each role, or of a choice of names: the same objects for all who have them."""
 
     @property
-    def _known_tools(self) -> frozenset[str]:
-        return frozenset(BUILT_IN) | {tool.name for tool in self.extra_tools}
+    def _known_tools(self) -> Mapping[str, ToolProperties]:
+        known = (*BUILT_IN.values(), *self.extra_tools)
+        return {tool.name: tool.properties for tool in known}
 
     async def run(self, lease: Lease) -> Outcome:
         seat = await self.store.write(_seat, lease)
@@ -167,7 +169,7 @@ class Executor:
         return await reflection.look_back(self._steps(ctx, {}), ctx, window)
 
     def _steps(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Steps:
-        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
+        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy(tools)
         model = self.models.resolve(ctx.agent.model, patient=patient)
         caller = ToolCaller(tools=tools, budget=budget, permission=permission)
         if (tracing := self.tracing) is not None:
@@ -191,8 +193,8 @@ class Executor:
         key = (seat.agent.role, seat.agent.tools)
         if key not in self.toolsets:
             tools = dict(tools_for(seat.agent, self.extra_tools))
-            if (assign := tools.get("assign_task")) is not None:
-                tools["assign_task"] = described(assign, self.specialists, self._known_tools)
+            if (assign := tools.get(assign_task.name)) is not None:
+                tools[assign.name] = described(assign, self.specialists, self._known_tools)
             self.toolsets[key] = tools
         return self.toolsets[key]
 

@@ -24,7 +24,7 @@ from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools.toolsets import ROLES
+from agiraph.tools.toolsets import role_of
 
 MOST_INSIGHTS = 10
 LONGEST_INSIGHT = 1000
@@ -185,7 +185,7 @@ def read_insights(value: Any) -> list[Learned] | None:
 
 async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     """Tell the person, if the role may and it is worth their time; silence otherwise."""
-    if not ROLES.get(ctx.agent.role, ROLES["worker"]).may_brief:
+    if not role_of(ctx.agent).may_brief:
         return Finished("Looked back.", StopReason.ANSWERED)
     done = Finished("Looked back.", StopReason.FINISHED)  # its end is committed with the decision
     news = await ctx.store.read(briefings.news, ctx.node.id)

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 from functools import reduce
 
-from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.taint import graver
+from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
@@ -19,12 +20,11 @@ from agiraph.runtime.steps import Steps
 from agiraph.services.board import notices, taint
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.conversation import Work
 from agiraph.services.lifecycle.journal import Notice
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
-from agiraph.tools.foreground import DECIDES, FOREGROUND, LOOKS_UP
+from agiraph.tools.foreground import FOREGROUND
 
 RECENT = 30
 """Messages of the conversation that a reply is shown."""
@@ -112,7 +112,7 @@ async def without_a_model(ctx: RunContext, why: Exception) -> Outcome:
 async def _say(ctx: RunContext, text: str) -> Outcome:
     text, manifest = await _kept(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
-    decided = _decided(ctx.transcript)
+    decided = _work_decision(ctx.transcript)
     await ctx.store.write(conversation.conclude, ctx.lease, outcome, text=text, work=decided)
     return outcome
 
@@ -133,7 +133,7 @@ async def _kept(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
 async def _talk(steps: Steps, ctx: RunContext) -> str:
     await steps.act(ctx, ctx.transcript.open_calls())
     last = ctx.transcript.last_reply
-    while last is None or not _is_said(ctx.transcript, last):
+    while last is None or not _is_answer(ctx.transcript, last):
         silent = last is not None and not last.text.strip() and not last.calls
         nudge = [Notice(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
         if ctx.consumed.turns >= ctx.node.budget.turns or await steps.catch_up(
@@ -146,21 +146,31 @@ async def _talk(steps: Steps, ctx: RunContext) -> str:
     return said[-1] if said else WITHOUT_A_MODEL.format(reason="nothing was said.")
 
 
-def _is_said(transcript: Transcript, reply: Turn) -> bool:
-    """Whether this is the answer: words, and nothing looked up or refused that may change them."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
+def _is_answer(transcript: Transcript, reply: Turn) -> bool:
+    """Whether the reply has text, and no call in it failed or looked up something to tell."""
+    failed = _failed_calls(transcript)
     return bool(reply.text.strip()) and not any(
-        call.name in LOOKS_UP or call.id in failed for call in reply.calls
+        call.id in failed or _properties(call).looks_up for call in reply.calls
     )
 
 
-def _decided(transcript: Transcript) -> Work | None:
-    """What the model decided about work, by the last call that did."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}
-    made: list[Work] = [
-        DECIDES[call.name]
+def _work_decision(transcript: Transcript) -> WorkDecision | None:
+    """Return what the model decided about work: a start counts over all, else the last call."""
+    failed = _failed_calls(transcript)
+    decisions: list[WorkDecision] = [
+        decision
         for turn in transcript.turns
         for call in turn.calls
-        if call.name in DECIDES and call.id not in failed
+        if call.id not in failed
+        if (decision := _properties(call).decides_work) is not None
     ]
-    return "started" if "started" in made else made[-1] if made else None
+    return "started" if "started" in decisions else decisions[-1] if decisions else None
+
+
+def _properties(call: ToolCall) -> ToolProperties:
+    tool = FOREGROUND.get(call.name)
+    return ToolProperties() if tool is None else tool.properties
+
+
+def _failed_calls(transcript: Transcript) -> set[str | None]:
+    return {t.ref for t in transcript.turns if t.role == "tool" and t.extra.get("failed")}

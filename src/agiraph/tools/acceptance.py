@@ -4,17 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.tools import ToolProperties
 from agiraph.run_context import RunContext
 
 NOT_ACCEPTED = "[Not accepted]"
 """How the answer begins that sends work back; it does so once."""
 
-_TALK = frozenset(
-    {
-        "publish", "finish", "checkpoint", "send_message", "check_messages", "ask_human",
-        "suggest_next", "check_board", "list_files",
-    }
-)  # fmt: skip
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
 
 
@@ -42,7 +37,7 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
     if kind == "ran" and not any(
         what in str(call.arguments.get("command", "")) and not answer.extra.get("failed")
         for call, answer in answered(ctx)
-        if call.name == "bash"
+        if _properties(ctx, call).runs_commands
     ):
         return [f"no command {what!r} was run that succeeded"]
     return []
@@ -51,8 +46,13 @@ def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
     """Whether anything was done beyond talk: something written, run, read or given away."""
     return any(files) or any(
-        call.name not in _TALK and not answer.extra.get("failed") for call, answer in answered(ctx)
+        _properties(ctx, call).counts_as_work and not answer.extra.get("failed")
+        for call, answer in answered(ctx)
     )
+
+
+def _properties(ctx: RunContext, call: ToolCall) -> ToolProperties:
+    return ctx.known_tools.get(call.name, ToolProperties())
 
 
 def was_sent_back(ctx: RunContext) -> bool:

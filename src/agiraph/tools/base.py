@@ -7,13 +7,14 @@ decorator: one place, so that nothing drifts.
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer
+from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.run_context import RunContext
 
 Effect = Literal["transaction", "repeatable", "once"]
@@ -24,6 +25,10 @@ Known = dict[str, Any]
 """What is written down before a `once` tool acts, to find out later what became of it."""
 
 AnyTool = Callable[..., Any]
+
+Foresee = Callable[..., Known]
+Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
+TaintObjection = Callable[[RunContext, ToolCall], str | None]
 
 NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 """Shown for bytes that are no text, and for NUL, which PostgreSQL does not keep."""
@@ -36,12 +41,13 @@ class Tool:
     act: AnyTool
     """`def act(tx, ctx, …)` of a transaction tool, `async def act(ctx, …)` of the others."""
     arguments: type[BaseModel]
-    foresee: Callable[..., Known] | None = None
+    foresee: Foresee | None = None
     """What to write down with the intent, from the context and the call's arguments."""
-    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None
+    resolve: Resolve | None = None
     """What became of a call that a crash cut off; None if that cannot be known."""
-    polls: bool = False
-    """Asking again is its point, so it is no sign of going in circles."""
+    taint_objection: TaintObjection | None = None
+    """Says why a person must approve a call in a tainted thread; None: no approval is needed."""
+    properties: ToolProperties = ToolProperties()
 
     @property
     def name(self) -> str:
@@ -82,15 +88,31 @@ def _faults(error: ValidationError) -> str:
     return "; ".join(said)
 
 
+class Properties(TypedDict, total=False):
+    """The fields of `ToolProperties`, as keywords of `@tool`."""
+
+    roles: frozenset[str]
+    always_granted: bool
+    ends_node: bool
+    counts_as_work: bool
+    polls: bool
+    looks_up: bool
+    decides_work: WorkDecision
+    runs_commands: bool
+    opens_address: bool
+    gives_addresses: bool
+
+
 def tool(
     *,
     effect: Effect = "once",
     guidance: str = "",
-    polls: bool = False,
-    foresee: Callable[..., Known] | None = None,
-    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None,
+    foresee: Foresee | None = None,
+    resolve: Resolve | None = None,
+    taint_objection: TaintObjection | None = None,
+    **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
-    """Make a tool of a function."""
+    """Make a tool of a function; the keywords say all that the runtime must know of it."""
 
     def make(act: AnyTool) -> Tool:
         leading = 2 if effect == "transaction" else 1
@@ -108,10 +130,16 @@ def tool(
             arguments=arguments,
             foresee=foresee,
             resolve=resolve,
-            polls=polls,
+            taint_objection=taint_objection,
+            properties=ToolProperties(**properties),
         )
 
     return make
+
+
+def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
+    """The `taint_objection` of a tool whose every call has effect beyond the node."""
+    return "it has effect after this work is done"
 
 
 def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:

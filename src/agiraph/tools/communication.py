@@ -21,6 +21,8 @@ from agiraph.tools.work import LONGEST
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     For what somebody should know before you are done: a finding, a warning, a question that need
     not stop you. They hear it at their next step; you do not wait. Say it once.
@@ -74,6 +76,8 @@ def _receipt(message: Message) -> str:
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     polls=True,
     guidance="Messages reach you by themselves between your steps; you rarely need this.",
 )
@@ -92,6 +96,9 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
 
 @tool(
     effect="transaction",
+    roles=frozenset({"worker"}),
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     For work that you found to be needed and that is not yours: what should be done, and why. The
     coordinator decides; you go on with your own.
@@ -121,6 +128,8 @@ def suggest_next(
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     Ask when only the person can decide: a choice of taste, a missing permission, a doubt about
     what they want. Your work waits, at no cost, until they answer, which may take days: ask

@@ -1,6 +1,6 @@
 """Delegation tools: giving a task to somebody, waiting for it or not, and taking it up again."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -180,7 +180,7 @@ When NOT to use assign_task:
 - to do again what somebody has done: resume that task instead"""
 
 
-def described(assign: Tool, specialists: Mapping[str, Specialist], known: frozenset[str]) -> Tool:
+def described(assign: Tool, specialists: Mapping[str, Specialist], known: Collection[str]) -> Tool:
     """`assign_task` with everyone in its description who can be given a task by name."""
     lines = [assign.spec.description, "", "Specialists:"]
     for name, specialist in specialists.items():

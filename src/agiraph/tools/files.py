@@ -95,8 +95,16 @@ async def read_file(
     return Done(await asyncio.to_thread(page), tainted_by=await _strange(ctx, path))
 
 
+def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
+    spot = ctx.scope.locate(str(call.arguments.get("path", "")))
+    if spot.place is Place.OWN_SCRATCH:
+        return None
+    return "later work would read what it writes there"
+
+
 @tool(
     effect="repeatable",
+    taint_objection=_outlasts_scratch,
     guidance="""
     Writes the whole file; folders are made as needed. Write findings down as you get them: what
     is only in your conversation may be forgotten, and only what is in scratch/ gets published.
@@ -111,6 +119,7 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
 
 @tool(
     effect="repeatable",
+    always_granted=True,
     guidance="""
     What others published for you to build on. The names are in your assignment; a name that stands
     for a whole node gives its summary and its files, which you read with ref_name/file.
@@ -174,6 +183,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
 
 @tool(
     effect="once",
+    taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
     guidance="""
@@ -194,7 +204,7 @@ async def edit_file(
     return Done(f"Edited {path}.")
 
 
-@tool(effect="repeatable")
+@tool(effect="repeatable", counts_as_work=False)
 async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
     """List the files of a folder."""
 

@@ -276,6 +276,7 @@ def _dispute(tx: Tx, kept: rows.Item) -> str:
 
 @tool(
     effect="transaction",
+    looks_up=True,
     polls=True,
     guidance="When they ask what you know. Tell them in your own words.",
 )

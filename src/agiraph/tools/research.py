@@ -16,6 +16,7 @@ from agiraph.tools.delegation import hirer
 
 @tool(
     effect="transaction",
+    decides_work="started",
     guidance="""
     For a question that takes several searches and pages to answer. Somebody looks into it in the
     background and reports: to the human's inbox, and to you. Put the whole question into the goal,
@@ -46,7 +47,7 @@ def research_start(
     )
 
 
-@tool(effect="transaction", polls=True)
+@tool(effect="transaction", looks_up=True, polls=True)
 def job_status(tx: Tx, ctx: RunContext) -> Answer:
     """See all background work of the team: what runs, waits, is queued, and ended lately."""
     found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]

@@ -11,7 +11,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.triggers import definitions, due, firing, promises
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import tool
+from agiraph.tools.base import outlasts_work, tool
 from agiraph.tools.work import LONGEST
 
 Action = Annotated[
@@ -25,6 +25,7 @@ Action = Annotated[
 
 @tool(
     effect="transaction",
+    taint_objection=outlasts_work,
     guidance="""
     Set an alarm for yourself. Types and their config:
     - delayed {"delay_seconds": 1800}: once, after a while
@@ -135,6 +136,8 @@ def cancel_trigger(
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
+    taint_objection=outlasts_work,
     guidance="""
     When you tell somebody that you will do something by a time, say it here too: you are woken
     then and reminded of it, and whether you kept it stays on record. Promise what you can do.

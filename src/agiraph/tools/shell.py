@@ -72,8 +72,18 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     return replace(shown(result), tainted_by=tainted_by)
 
 
+def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    if call.arguments.get("network"):
+        return "the command would reach the network"
+    if not sandbox.is_possible():
+        return "commands cannot be confined on this machine"
+    return None
+
+
 @tool(
     effect="once",
+    runs_commands=True,
+    taint_objection=_network_objection,
     resolve=_resolve,
     guidance="""
     Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
@@ -130,7 +140,7 @@ def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
 
 def _long_outputs(ctx: RunContext) -> list[Path]:
     """Return the files of outputs that were too long to show: commands are told their names."""
-    calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == "bash"]
+    calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == bash.name]
     spools = (ctx.home.spool(_spool_name(ctx, call_id)) for call_id in reversed(calls))
     files = (spool / "output" for spool in spools)
     is_long = (file for file in files if file.exists() and file.stat().st_size > commands.SHOWN)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
@@ -18,7 +19,7 @@ from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import tool
+from agiraph.tools.base import outlasts_work, tool
 from agiraph.tools.delegation import hirer
 
 SHOWN = 100
@@ -101,7 +102,7 @@ def _limited(node: WorkNode, max_turns: int | None) -> str:
 
 
 def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
-    if unknown := sorted(set(names or ()) - ctx.known_tools):
+    if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
         known = ", ".join(sorted(ctx.known_tools))
         raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
 
@@ -121,7 +122,7 @@ def _paths(
     return paths, sources
 
 
-@tool(effect="transaction", polls=True)
+@tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
     """See all work of the team, how it stands, and who is on it."""
     return shown_board(tx, ctx)
@@ -167,8 +168,23 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     return "; ".join(parts)
 
 
+def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    given = call.arguments
+    if given.get("memory"):
+        return "the newcomer would keep these notes for good"
+    if given.get("type") == "autonomous" or given.get("agent_command"):
+        return "a program would be run"
+    wanted = set(given.get("tools") or ())
+    own = set(ctx.agent.tools)
+    if own and (not wanted or wanted - own):
+        return "the newcomer would have more tools"
+    return None
+
+
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
+    taint_objection=_spawn_objection,
     guidance="""
     Hire somebody for good. A strong model with all tools can be trusted with a large task; a
     small cheap one does narrow tasks well. type="autonomous" runs a command-line agent instead of
@@ -216,7 +232,7 @@ def spawn_worker(
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
 
 
-@tool(effect="transaction")
+@tool(effect="transaction", roles=frozenset({"coordinator"}))
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
@@ -260,7 +276,7 @@ def cancel_work_node(
     return Done(f"Cancelled {node.id} and all below it.")
 
 
-@tool(effect="transaction")
+@tool(effect="transaction", roles=frozenset({"coordinator"}), taint_objection=outlasts_work)
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
     where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
@@ -283,6 +299,7 @@ class Terms(BaseModel):
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
     guidance="""
     Start these nodes together and wait until the contract is met, cannot be met, or time is up;
     you get all results at once. A message to you ends the wait early: deal with it, then call
@@ -316,6 +333,7 @@ def start_stage(
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
     guidance="""
     After a stage: read what came of it, judge it, and say so here. Then decide what comes next:
     more work, other work, or the end. Reflect on what you learned, and write what will matter

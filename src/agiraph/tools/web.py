@@ -7,11 +7,13 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain import taint
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.run_context import RunContext
 from agiraph.store import passages
 from agiraph.store.tx import Tx
+from agiraph.tools import addresses
 from agiraph.tools.base import tool
 from agiraph.tools.files import PAGES
 from agiraph.web import page as pages
@@ -43,6 +45,7 @@ def framed(ctx: RunContext, text: str, source: str) -> str:
 
 @tool(
     effect="repeatable",
+    gives_addresses=True,
     guidance="""
     Ask for what a page that answers your question would say, in a few plain words; then read the
     best results with web_fetch. Other words find other pages; the same ones find the same.
@@ -66,8 +69,17 @@ def _line(number: int, hit: Hit) -> str:
     return f"{number}. {hit.title[:200]}\n   {hit.url}\n   {hit.snippet[:SNIPPET]}".rstrip()
 
 
+def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    if addresses.of_call(call) in addresses.known_in(ctx):
+        return None
+    return "the address stands in nothing that it was given or found"
+
+
 @tool(
     effect="repeatable",
+    opens_address=True,
+    gives_addresses=True,
+    taint_objection=_address_objection,
     guidance="""
     Give a whole address, as a search, a page or a person gave it. After you have read anything from
     the web, an address that you make up yourself is opened only if the human agrees. Of long pages

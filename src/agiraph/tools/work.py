@@ -60,6 +60,9 @@ async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
 
 @tool(
     effect="repeatable",
+    roles=frozenset({"worker"}),
+    ends_node=True,
+    counts_as_work=False,
     guidance="""
     Hand in your work on this node. Everything in scratch/ is published as it is then, for good:
     others can read it, nobody can change it, and the node is done. Check your files first.
@@ -82,6 +85,9 @@ async def publish(
 
 @tool(
     effect="repeatable",
+    roles=frozenset({"coordinator"}),
+    ends_node=True,
+    counts_as_work=False,
     guidance="""
     Call this when your assignment is done, and only then. It publishes your scratch/ and ends this
     piece of work. If the assignment is the team's goal, it ends the team's work with it; any other
@@ -98,6 +104,8 @@ async def finish(ctx: RunContext, summary: Summary) -> Answer:
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     Note where you stand after a part of the work: what is done, what comes next. It is shown to
     people who watch, and it is what a successor starts from if you have to stop. It is also the
