@@ -17,7 +17,7 @@ from agiraph.domain.work import Budget
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.registry import Keys
 from agiraph.run_context import RunContext
-from agiraph.runtime.lanes import PLACES
+from agiraph.runtime.lanes import MAX_RUNNING
 from agiraph.testing.world import World
 from bench.stub import Stub
 from bench.turns import note_tool
@@ -67,7 +67,7 @@ async def measure() -> dict[str, Any]:
         async with world:
             busy = [
                 await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5))
-                for n in range(PLACES["work"] + WAITING)
+                for n in range(MAX_RUNNING["work"] + WAITING)
             ]
             await asyncio.sleep(2)  # everybody has sat down
             acknowledged: list[float] = []

@@ -148,7 +148,7 @@ class Streak:
         elif self.clock.monotonic() >= self._remind_at:
             self._reminder_s = min(2 * self._reminder_s, LONGEST_REMINDER_S)
             self._remind_at = self.clock.monotonic() + self._reminder_s
-            self.log.warning("%s; %s", self.told, then)
+            self.log.warning("%s; %s", self.description, then)
 
     def succeeded(self) -> None:
         if self.since is None:
@@ -162,7 +162,7 @@ class Streak:
         self._reminder_s = FIRST_REMINDER_S
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The streak in a sentence: what fails, how often, since when, and the last error."""
         assert self.since is not None
         assert self.error is not None

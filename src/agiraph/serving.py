@@ -140,7 +140,7 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 model=settings.model,
                 check_model=runtime.models.resolve,
                 build=version("agiraph"),
-                failing=runtime.rounds.failing,
+                failing=runtime.periodic.failing,
             )
             app = build(api, alone=not _is_shared(settings))
             server = Server(
@@ -159,7 +159,7 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 finally:
                     hub.close()
                     # Side by side: lines are given time to close, commands to end.
-                    await asyncio.gather(server.stop(), runtime.rest())
+                    await asyncio.gather(server.stop(), runtime.stop())
     finally:
         sock.close()
 
@@ -219,7 +219,7 @@ async def _told(
         runtime.store,
         publish=hub.publish,
         hear=lambda words: hub.overheard(draft(words), words.text, words.offset),
-        streak=runtime.rounds.streak("hearing of events"),
+        streak=runtime.periodic.streak("hearing of events"),
     )
     await follower.start()
     try:

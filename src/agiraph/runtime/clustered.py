@@ -28,7 +28,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle import claims
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
@@ -69,13 +69,15 @@ async def install(url: str) -> None:
 
 
 class ClusteredEngine:
-    def __init__(self, url: str, store: Store, clock: Clock, drive: Drive, rounds: Rounds) -> None:
+    def __init__(
+        self, url: str, store: Store, clock: Clock, drive: Drive, periodic: PeriodicTasks
+    ) -> None:
         self._url = url
         self._store = store
         self._clock = clock
         self._drive = drive
-        self._rounds = rounds
-        self._presence = Presence(url, clock, rounds.failing)
+        self._periodic = periodic
+        self._presence = Presence(url, clock, periodic.failing)
         self._running: dict[Queue, asyncio.Task[None]] = {}
         self._again: set[Queue] = set()
         self._alarm = asyncio.Event()
@@ -93,16 +95,16 @@ class ClusteredEngine:
             *(self._url, (CONTROL,)),
             look=self._catch_up_on_cancels,
             take=self._control,
-            streak=self._rounds.streak("hearing of cancels"),
+            streak=self._periodic.streak("hearing of cancels"),
         )
         # Kept in a list: a task nobody refers to may be collected while it runs.
         self._tasks = [
             asyncio.create_task(self._consume(), name="queue"),
             asyncio.create_task(control, name="control"),
             asyncio.create_task(self._turn(), name="turn"),
-            asyncio.create_task(self._rounds.go("timers", self._keep_time), name="timers"),
+            asyncio.create_task(self._periodic.repeat("timers", self._keep_time), name="timers"),
             asyncio.create_task(
-                self._rounds.go("reconciling queues", self._reconcile_soon), name="reconcile"
+                self._periodic.repeat("reconciling queues", self._reconcile_soon), name="reconcile"
             ),
         ]
 
@@ -157,7 +159,7 @@ class ClusteredEngine:
 
     async def _consume(self) -> None:
         """PgQueuer's run() ends with its connection, so it is begun again until we stop."""
-        streak, pause = self._rounds.streak("the job queue"), FIRST_RESTART_S
+        streak, pause = self._periodic.streak("the job queue"), FIRST_RESTART_S
         while not self._stopping.is_set():
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
             queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
@@ -214,9 +216,9 @@ class ClusteredEngine:
             if task.cancelled():
                 raise RetryRequested(delay=timedelta(0), reason="cancelled")
             if isinstance(error := task.exception(), Exception):
-                self._rounds.item_failed(what, error, "it is retried")
+                self._periodic.item_failed(what, error, "it is retried")
                 raise RetryRequested(delay=timedelta(seconds=5), reason=repr(error))
-            self._rounds.item_succeeded(what)
+            self._periodic.item_succeeded(what)
         finally:
             task.cancel()
 
@@ -245,13 +247,13 @@ class ClusteredEngine:
             if node is not None and node.cancel_requested:
                 task.cancel()
 
-    async def _keep_time(self) -> Rest | None:
+    async def _keep_time(self) -> Wait | None:
         """Ring what is due. Another process may set a nearer time, hence the short naps."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
         if due is None or due > self._clock.now():
             return self._nap
-        await timers.ring(self._store, self._rounds)
+        await timers.fire_due(self._store, self._periodic)
         return None
 
     async def _nap(self) -> None:

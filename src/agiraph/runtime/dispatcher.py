@@ -24,8 +24,8 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
-from agiraph.runtime.lanes import Lanes, lanes
-from agiraph.runtime.periodic import Rounds
+from agiraph.runtime.lanes import LaneLimits, lane_limits
+from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.board import leases, notices
 from agiraph.services.lifecycle import claims, endings, journal
 from agiraph.store import threads
@@ -48,12 +48,12 @@ class Dispatcher:
     store: Store
     clock: Clock
     executor: Executor
-    rounds: Rounds
-    lanes: Lanes = field(default_factory=lanes)
+    periodic: PeriodicTasks
+    lane_limits: LaneLimits = field(default_factory=lane_limits)
 
     async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
         """Run the next node of a queue; False if there is none that could run."""
-        async with self.lanes[queue.lane]:
+        async with self.lane_limits[queue.lane]:
             lease = await self._claim(queue, owner=owner, only=only)
             if lease is None:
                 return False
@@ -74,7 +74,7 @@ class Dispatcher:
             try:
                 if again:  # the model may have been asked, and its answer not written down
                     await self.store.write(leases.charge_lost, lease)
-                    self.rounds.item_succeeded(STORE)
+                    self.periodic.item_succeeded(STORE)
                 return await self._attempt(lease)
             except Fenced:
                 log.warning("%s was taken over; this runner lets go of it", lease.node_id)
@@ -89,7 +89,7 @@ class Dispatcher:
                 raise
 
     def _store_failed(self, error: StoreUnavailable) -> None:
-        self.rounds.item_failed(STORE, error, "work waits for it", trace=False)
+        self.periodic.item_failed(STORE, error, "work waits for it", trace=False)
 
     async def _let_go(self, lease: Lease) -> None:
         """The process stops, or somebody cancelled: back into the queue, where claim decides."""
@@ -104,7 +104,7 @@ class Dispatcher:
             )
             try:
                 lease = await asyncio.shield(claiming)
-                self.rounds.item_succeeded(STORE)
+                self.periodic.item_succeeded(STORE)
                 return lease
             except StoreUnavailable as error:
                 self._store_failed(error)

@@ -9,7 +9,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath
@@ -24,11 +24,11 @@ class EmbeddedEngine:
     The home's lock keeps every other runtime away, so a node found running was left by a crash.
     """
 
-    def __init__(self, store: Store, clock: Clock, drive: Drive, rounds: Rounds) -> None:
+    def __init__(self, store: Store, clock: Clock, drive: Drive, periodic: PeriodicTasks) -> None:
         self._store = store
         self._clock = clock
         self._drive = drive
-        self._rounds = rounds
+        self._periodic = periodic
         self._owner = new_id("run")
         self._running: dict[Queue, asyncio.Task[None]] = {}
         self._again: set[Queue] = set()
@@ -44,7 +44,7 @@ class EmbeddedEngine:
         await self._store.write(nodes.forget_owners)
         self._store.subscribe(self._notice)
         self._timers = asyncio.create_task(
-            self._rounds.go("timers", self._keep_time), name="timers"
+            self._periodic.repeat("timers", self._keep_time), name="timers"
         )
         for queue in await self._store.read(nodes.queues):
             self._wake(queue)
@@ -86,24 +86,24 @@ class EmbeddedEngine:
         while found or queue in self._again:
             self._again.discard(queue)
             found = await self._drive(queue, owner=self._owner, only=self._only)
-        self._rounds.item_succeeded(f"work on the queue of {queue.key}")
+        self._periodic.item_succeeded(f"work on the queue of {queue.key}")
 
     def _finished(self, queue: Queue, task: asyncio.Task[None]) -> None:
         del self._running[queue]
         self._changed.set()
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             then = f"it is retried in {AGAIN_SECONDS:.0f} s"
-            self._rounds.item_failed(f"work on the queue of {queue.key}", error, then)
+            self._periodic.item_failed(f"work on the queue of {queue.key}", error, then)
             asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, queue)
         elif queue in self._again or task.cancelled():
             self._wake(queue)
 
-    async def _keep_time(self) -> Rest | None:
+    async def _keep_time(self) -> Wait | None:
         """Ring what is due, then rest until the next due time."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
         if due is not None and due <= self._clock.now():
-            await timers.ring(self._store, self._rounds)
+            await timers.fire_due(self._store, self._periodic)
             return None
         return self._alarm.wait if due is None else partial(self._nap, due)
 
