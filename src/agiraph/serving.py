@@ -230,7 +230,7 @@ async def _told(
 
 @contextlib.asynccontextmanager
 async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]:
-    tracing = traces.opened(settings.traces, redaction.environment())
+    tracing = traces.open_tracing(settings.traces, redaction.environment())
     runtime = await Runtime.open(
         settings.home,
         database_url=settings.database_url,

@@ -1,4 +1,4 @@
-"""Permission: which calls may be made, which may not, and which a person must decide on."""
+"""Permission: decides which tool calls are allowed, denied, or need a person's approval."""
 
 import re
 from collections.abc import Mapping
@@ -26,15 +26,16 @@ _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """The team's rules, in order; the first that matches decides, and no match allows.
+    """The team's rules, in order: the first match decides, and a call without a match is allowed.
 
-    Calls come with their arguments in the order of the tool's signature, whatever order the
-    model wrote them in: the first of them is what a rule is about.
+    A rule is compared with the first argument of the tool's signature. The caller passes calls with
+    their arguments in that order, because a model may write them in any order.
     """
 
     tools: Mapping[str, Tool]
 
     def matching(self, ctx: RunContext, call: ToolCall) -> Rule | None:
+        """Return the first rule that applies to the call."""
         if not ctx.team.permissions:
             return None
         spellings = _spellings(ctx, call)
@@ -46,8 +47,8 @@ class PermissionPolicy:
                 return rule
         return None
 
-    def settled(self, ctx: RunContext, call: ToolCall) -> Answer | None:
-        """The answer to a call that no person needs to decide on; None if it may be made."""
+    def refusal(self, ctx: RunContext, call: ToolCall) -> Answer | None:
+        """Return the answer to a call that is denied; None if it is allowed or needs approval."""
         rule = self.matching(ctx, call)
         if rule is None and ctx.node.lane == "reply" and self._objection(ctx, call) is not None:
             return Done(NOT_IN_A_REPLY, failed=True)
@@ -57,18 +58,19 @@ class PermissionPolicy:
         return Done(f"{denied} Do it another way, or ask the human.", failed=True)
 
     def needs_approval(self, ctx: RunContext, call: ToolCall) -> bool:
+        """Whether a person must approve the call: a rule says so, or the thread is tainted."""
         rule = self.matching(ctx, call)
         if rule is not None:
             return rule.action == "ask"
         return self._objection(ctx, call) is not None
 
     def vouches(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether the team's rules allow this call in so many words, whatever led to it."""
+        """Whether a rule of the team explicitly allows this call, even in a tainted thread."""
         rule = self.matching(ctx, call)
         return rule is not None and rule.action == "allow"
 
     def approve(self, tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
-        """Ask for approval of this very call, or say what was decided before."""
+        """Ask a person to approve this call, or return the decision they made before."""
         asked = approvals.find(tx, ctx.node.id, call)
         if asked is None and taint.was_named_by_person(tx, ctx, self.tools.get(call.name), call):
             return Done("approved")
@@ -100,7 +102,7 @@ class PermissionPolicy:
         return taint.objection(ctx, self.tools.get(call.name), call)
 
     def _exceeds(self, rule: Rule, call: ToolCall, command: str) -> bool:
-        """Whether a command does more than what is allowed: something is chained to it."""
+        """Whether another command is chained to the one that the rule allows."""
         tool = self.tools.get(call.name)
         return (
             rule.action == "allow"
@@ -112,7 +114,7 @@ class PermissionPolicy:
 
 
 def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:
-    """What a call is about, its first argument; a path in every way a rule may have it."""
+    """Return the call's first argument; a path in every form in which a rule may name it."""
     name, value = next(iter(call.arguments.items()), ("", ""))
     if name != "path":
         return [str(value).strip()]
