@@ -289,7 +289,7 @@ async def _outcome(
         manifest = await asyncio.to_thread(node.publish, result_text)
     except Refused as error:
         doubts.append(f"its files could not be published: {error}")
-    doubts += acceptance.lacks(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
+    doubts += acceptance.missing_evidence(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
     return Finished(result_text, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
 
 

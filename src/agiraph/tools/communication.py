@@ -1,4 +1,4 @@
-"""Communication tools: talking to teammates and to the person."""
+"""Communication tools: messages to teammates, and messages and questions to the person."""
 
 from functools import reduce
 from typing import Annotated
@@ -16,7 +16,7 @@ from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.work import LONGEST
+from agiraph.tools.work import SUMMARY_CHARACTERS
 
 
 @tool(
@@ -33,7 +33,12 @@ def send_message(
     ctx: RunContext,
     to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
     content: Annotated[
-        str, Field(min_length=1, max_length=LONGEST, description="Short; more belongs in a file")
+        str,
+        Field(
+            min_length=1,
+            max_length=SUMMARY_CHARACTERS,
+            description="Short; more belongs in a file",
+        ),
     ],
 ) -> Answer:
     """Send a message to a teammate or to the human."""
@@ -69,6 +74,7 @@ def send_message(
 
 
 def _receipt(message: Message) -> str:
+    """Return whether the recipient reads the message now or at its next step."""
     if message.seen_at is not None:
         return " Seen: they had nothing to do and take it up now."
     return " Queued: they hear it at their next step."
@@ -107,7 +113,7 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
 def suggest_next(
     tx: Tx,
     ctx: RunContext,
-    suggestion: Annotated[str, Field(min_length=1, max_length=LONGEST)],
+    suggestion: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
 ) -> Answer:
     """Suggest further work to the coordinator."""
     coordinator = teams.members(tx, ctx.team.id)[0]

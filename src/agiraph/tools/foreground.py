@@ -1,4 +1,4 @@
-"""Foreground tools: what an agent may do while it answers a person."""
+"""Foreground tools: the tools of a reply to a person."""
 
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Research tools: having a question looked into, and how all background work stands."""
+"""Research tools: start research in the background, and show the state of background work."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
+from agiraph.tools.web import web_fetch, web_search
 
 
 @tool(
@@ -56,11 +57,11 @@ def job_status(tx: Tx, ctx: RunContext) -> Answer:
 
 
 def _line(job: Job) -> str:
-    said = f"- {notices.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
+    text = f"- {notices.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
     if job.position is not None:
-        said += f", number {job.position} in the queue"
+        text += f", number {job.position} in the queue"
     limits = job.node.budget.calls
-    for tool_name, what in (("web_search", "searches"), ("web_fetch", "pages")):
+    for tool_name, what in ((web_search.name, "searches"), (web_fetch.name, "pages")):
         if tool_name in limits:
-            said += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
-    return f"{said}: {job.progress}" if job.progress else said
+            text += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
+    return f"{text}: {job.progress}" if job.progress else text

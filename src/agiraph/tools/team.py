@@ -1,4 +1,4 @@
-"""Team tools: the board, its stages, and who is on the team."""
+"""Team tools: the board, its stages, and the members of the team."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,8 +22,8 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import outlasts_work, tool
 from agiraph.tools.delegation import hirer
 
-SHOWN = 100
-"""Pieces of work that the board shows a model."""
+MAX_NODES = 100
+"""Nodes that the board shows a model."""
 
 Refs = Annotated[
     dict[str, str] | None,
@@ -80,18 +80,18 @@ def create_work_node(
         if_unmet=if_unmet,
         budget=budgets.share(tx, ctx.node, turns=max_turns),
     )
-    limited = _limited(node, max_turns)
+    warning = _budget_warning(node, max_turns)
     if worker is not None:
         hiring.engage(tx, worker, node.id)
-        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{limited}")
+        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{warning}")
     return Done(
         f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
-        f"when you wait for it (start_stage, task_output) or hand in.{limited}"
+        f"when you wait for it (start_stage, task_output) or hand in.{warning}"
     )
 
 
-def _limited(node: WorkNode, max_turns: int | None) -> str:
-    """What to say if the parent's budget leaves the node less than it was given."""
+def _budget_warning(node: WorkNode, max_turns: int | None) -> str:
+    """Return a warning if the parent's budget leaves the node fewer turns than `max_turns`."""
     calls = node.budget.model_calls
     if max_turns is None or calls is None or calls >= max_turns:
         return ""
@@ -110,6 +110,7 @@ def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
 def _paths(
     tx: Tx, ctx: RunContext, refs: Mapping[str, str]
 ) -> tuple[dict[str, str], list[WorkNode]]:
+    """Return the published path of each ref, and the nodes the refs come from."""
     paths: dict[str, str] = {}
     sources: list[WorkNode] = []
     for name, target in refs.items():
@@ -125,16 +126,16 @@ def _paths(
 @tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
     """See all work of the team, how it stands, and who is on it."""
-    return shown_board(tx, ctx)
+    return board_as_answer(tx, ctx)
 
 
-def shown_board(tx: Tx, ctx: RunContext) -> Done:
-    """The board and the team, for a model to read."""
+def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
+    """Return the board and the team as text for a model."""
     needs = dependencies.of_team(tx, ctx.team.id)
     lines = ["Work:"]
-    shown = nodes.latest(tx, ctx.team.id, limit=SHOWN)
-    if len(shown) == SHOWN:
-        lines.append(f"(no more than {SHOWN}: what is open, then what ended last)")
+    shown = nodes.latest(tx, ctx.team.id, limit=MAX_NODES)
+    if len(shown) == MAX_NODES:
+        lines.append(f"(no more than {MAX_NODES}: what is open, then what ended last)")
     for node in shown:
         lines.append(_row(tx, node, needs.get(node.id, []), is_own=node.id == ctx.node.id))
     open_stages = [s for s in stage_rows.of_team(tx, ctx.team.id) if s.status != "reconvened"]
@@ -161,7 +162,7 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
-        # Whoever only looks at the board should not have read what strangers wrote.
+        # A look at the board should not taint the thread, so a tainted result is not quoted.
         is_tainted = taint.of_nodes(tx, [node.id]) is not None
         kept = f'its result is for task_output("{node.id}")'
         parts.append(kept if is_tainted else node.result.splitlines()[0][:200])
@@ -327,7 +328,7 @@ def start_stage(
         ),
     )
     if stage.status != "running":
-        return _told(tx, stage)
+        return _stage_result(tx, stage)
     return Pending(f"stage:{stage.id}", f"stage {name!r}")
 
 
@@ -348,11 +349,11 @@ def reconvene(
     """Close the current stage with your assessment of it."""
     before = stages.running(tx, ctx.node.id)
     stage = stages.reconvene(tx, ctx.lease, assessment)
-    if before is not None and before.status == "running":  # its results were not told yet
-        return _told(tx, stage)
-    board = shown_board(tx, ctx)
+    if before is not None and before.status == "running":  # its results have not been shown yet
+        return _stage_result(tx, stage)
+    board = board_as_answer(tx, ctx)
     return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")
 
 
-def _told(tx: Tx, stage: Stage) -> Done:
+def _stage_result(tx: Tx, stage: Stage) -> Done:
     return Done(stages.summary(tx, stage), tainted_by=taint.of_wait(tx, f"stage:{stage.id}"))

@@ -1,4 +1,4 @@
-"""Toolsets: which tools a role is given."""
+"""Toolsets: the built-in tools, and which of them an agent is given."""
 
 from collections.abc import Iterable, Mapping
 

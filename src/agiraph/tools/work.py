@@ -1,4 +1,4 @@
-"""Work tools: saying where one stands, and handing in."""
+"""Work tools: report progress, and end a node with its result."""
 
 import asyncio
 from typing import Annotated
@@ -16,22 +16,23 @@ from agiraph.store.tx import Tx
 from agiraph.tools import acceptance
 from agiraph.tools.base import tool
 
-LONGEST = 20_000
-"""Characters of a summary: it goes into the thread of whoever asked, and is paid for there."""
+SUMMARY_CHARACTERS = 20_000
+"""The summary goes into the creator's thread, where every later model call pays for it."""
 
 Summary = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=LONGEST,
+        max_length=SUMMARY_CHARACTERS,
         description="What was done and what came of it, for whoever asked; details go in files",
     ),
 ]
 
 
-async def _hand_in(
+async def _publish(
     ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
 ) -> Answer:
+    """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest = await asyncio.to_thread(folder.publish, summary)
     files = notices.listed([notices.cut(n, notices.TITLE) for n in sorted(manifest)], by=", ")
@@ -39,7 +40,7 @@ async def _hand_in(
 
 
 async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
-    """What cannot be confirmed of the result. The first time, that sends it back."""
+    """Return what cannot be confirmed of the result; the first time, refuse it for that."""
 
     def scratch() -> list[str]:
         folder, _ = ctx.scope.resolve("scratch", "w")
@@ -47,7 +48,7 @@ async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
             return [entry.name for entry in folder.walk()]
 
     files = await asyncio.to_thread(scratch)
-    missing = acceptance.lacks(ctx, files, evidence)
+    missing = acceptance.missing_evidence(ctx, files, evidence)
     if missing and not acceptance.was_sent_back(ctx):
         raise Refused(
             f"{acceptance.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and "
@@ -80,7 +81,7 @@ async def publish(
 ) -> Answer:
     """Publish what is in scratch/ and end this node with a summary."""
     doubts = await _doubts(ctx, evidence or [])
-    return await _hand_in(ctx, summary, StopReason.PUBLISHED, doubts)
+    return await _publish(ctx, summary, StopReason.PUBLISHED, doubts)
 
 
 @tool(
@@ -99,7 +100,7 @@ async def finish(ctx: RunContext, summary: Summary) -> Answer:
     """Declare your assignment done, with the answer or a summary of the result."""
     is_quiet = ctx.node.source == "trigger" and summary.strip() == NOTHING_TO_DO
     reason = StopReason.NOTHING_TO_DO if is_quiet else StopReason.FINISHED
-    return await _hand_in(ctx, summary, reason)
+    return await _publish(ctx, summary, reason)
 
 
 @tool(
