@@ -59,7 +59,7 @@ async def measure() -> dict[str, Any]:
             clock=SystemClock(),
             keys=Keys(openai_key="k", openai_url=stub.url),
             tools=(note_tool(),),
-            compares=False,
+            validates_events=False,
             reply_model="scripted/mouth",
             on_delta=heard,
         )

@@ -26,7 +26,9 @@ async def measure() -> dict[str, Any]:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     with Stub(CALLS, delay=SECONDS) as stub:
         keys = Keys(openai_key="k", openai_url=stub.url)
-        world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool(),), compares=False)
+        world = World(
+            home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
+        )
         async with world:
             teams = [
                 await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5),

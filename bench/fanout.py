@@ -60,7 +60,9 @@ async def measure() -> dict[str, Any]:
     limits = Limits(agents=WORKERS + 1, children=WORKERS, hires_per_minute=WORKERS + 1)
     with Stub(TURNS, delay=SECONDS, ending="publish") as stub:
         keys = Keys(openai_key="k", openai_url=stub.url)
-        world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool(),), compares=False)
+        world = World(
+            home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
+        )
         world.model("ada", Slow(ReactiveModel("scripted/ada", _coordinate)))
         async with world:
             world.runtime.models.window("openai/stub")  # the list of prices is read once a process

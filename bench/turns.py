@@ -55,7 +55,9 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
     """A whole run of the runtime, everything on: journal, events, money, budget, breaker."""
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     keys = Keys(openai_key="k", openai_url=url)
-    world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), compares=False)
+    world = World(
+        home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), validates_events=False
+    )
     before = written()
     async with world:
         founded = await world.found(

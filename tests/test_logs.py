@@ -82,7 +82,7 @@ def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
     assert record["message"] == "half a pair: \\udfff"
     assert record["error"].endswith(" end")
     assert "begin \\ud800" in record["error"]
-    assert len(record["error"]) < logs.LONGEST + 100
+    assert len(record["error"]) < logs.RECORD_CHARACTERS + 100
 
 
 def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
