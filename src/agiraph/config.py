@@ -121,17 +121,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     path, written = place.home / FILE, written_in(place.home / FILE)
     shown: dict[str, Setting] = {}
     pick = _Picker(environ, written, shown)
-    keys = Keys(
-        anthropic_key=pick("ANTHROPIC_API_KEY", ""),
-        anthropic_url=pick("ANTHROPIC_BASE_URL", ""),
-        openai_key=pick("OPENAI_API_KEY", ""),
-        openai_url=pick("OPENAI_BASE_URL", ""),
-        gemini_key=pick("GEMINI_API_KEY", ""),
-        gemini_url=pick("GOOGLE_GEMINI_BASE_URL", ""),
-        openrouter_key=pick("OPENROUTER_API_KEY", ""),
-        openrouter_url=pick("OPENROUTER_BASE_URL", ""),
-        servers=_servers(path, written.get(_SERVERS, {}), environ),
-    )
+    keys = _keys(pick, _servers(path, written.get(_SERVERS, {}), environ))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
@@ -158,6 +148,20 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=shown,
+    )
+
+
+def _keys(pick: _Picker, servers: dict[str, Server]) -> Keys:
+    return Keys(
+        anthropic_key=pick("ANTHROPIC_API_KEY", ""),
+        anthropic_url=pick("ANTHROPIC_BASE_URL", ""),
+        openai_key=pick("OPENAI_API_KEY", ""),
+        openai_url=pick("OPENAI_BASE_URL", ""),
+        gemini_key=pick("GEMINI_API_KEY", ""),
+        gemini_url=pick("GOOGLE_GEMINI_BASE_URL", ""),
+        openrouter_key=pick("OPENROUTER_API_KEY", ""),
+        openrouter_url=pick("OPENROUTER_BASE_URL", ""),
+        servers=servers,
     )
 
 

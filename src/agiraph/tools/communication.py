@@ -18,6 +18,11 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.work import SUMMARY_CHARACTERS
 
+MessageText = Annotated[
+    str,
+    Field(min_length=1, max_length=SUMMARY_CHARACTERS, description="Short; more belongs in a file"),
+]
+
 
 @tool(
     effect="transaction",
@@ -32,14 +37,7 @@ def send_message(
     tx: Tx,
     ctx: RunContext,
     to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
-    content: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=SUMMARY_CHARACTERS,
-            description="Short; more belongs in a file",
-        ),
-    ],
+    content: MessageText,
 ) -> Answer:
     """Send a message to a teammate or to the human."""
     match to.strip().lower():

@@ -22,6 +22,10 @@ from agiraph.tools.base import Tool, tool
 
 LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 
+InBackground = Annotated[
+    bool, Field(description="Do not wait: get the task's id now, its result by task_output")
+]
+
 
 def hirer(ctx: RunContext) -> Hirer:
     """Return who hires in this run, and whom and which models they may hire."""
@@ -44,9 +48,7 @@ def assign_task(
     agent: Annotated[str, Field(description="Who does it: " + hiring.FORMS)],
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
     description: Annotated[str, Field(min_length=1, max_length=200, description="5-10 words")],
-    run_in_background: Annotated[
-        bool, Field(description="Do not wait: get the task's id now, its result by task_output")
-    ] = False,
+    run_in_background: InBackground = False,
     resume: Annotated[
         str | None, Field(description="The id of an earlier task, to go on in its thread")
     ] = None,

@@ -34,6 +34,15 @@ Refs = Annotated[
 ]
 
 
+UnmetPolicy = Annotated[
+    IfUnmet, Field(description="What to do if something it depends on does not succeed")
+]
+UNASSIGNED = (
+    "Nobody is chosen yet: assign_worker chooses; else it is handed out when you wait for it "
+    "(start_stage, task_output) or hand in."
+)
+
+
 @tool(
     effect="transaction",
     guidance="""
@@ -52,9 +61,7 @@ def create_work_node(
     depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
     assigned_to: Annotated[str | None, Field(description=hiring.FORMS)] = None,
     acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
-    if_unmet: Annotated[
-        IfUnmet, Field(description="What to do if something it depends on does not succeed")
-    ] = "fail",
+    if_unmet: UnmetPolicy = "fail",
     tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
 ) -> Answer:
@@ -84,10 +91,7 @@ def create_work_node(
     if worker is not None:
         hiring.engage(tx, worker, node.id)
         return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{warning}")
-    return Done(
-        f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
-        f"when you wait for it (start_stage, task_output) or hand in.{warning}"
-    )
+    return Done(f"Created {node.id}. {UNASSIGNED}{warning}")
 
 
 def _budget_warning(node: WorkNode, max_turns: int | None) -> str:
