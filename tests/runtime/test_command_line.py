@@ -303,7 +303,7 @@ async def test_five_megabytes_of_output_leave_little_behind(world: World) -> Non
     told = await events_of(world, node, "node.output")
     [run] = [turn for turn in await world.turns(node.id) if turn.role == "tool"]
     assert ending(node) == COMPLETED
-    assert max(len(e["text"]) for e in told) <= command_line.OUTPUT_SHOWN
+    assert max(len(e["text"]) for e in told) <= command_line.OUTPUT_BYTES
     assert len(run.text) < 20_000
 
 
