@@ -16,9 +16,9 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.registry import Account, Keys
-from agiraph.runtime.lanes import PLACES
+from agiraph.run_context import RunContext
+from agiraph.runtime.lanes import MAX_RUNNING
 from agiraph.testing.world import World
-from agiraph.tools.context import RunContext
 from bench.stub import Stub
 from bench.turns import note_tool
 
@@ -59,7 +59,7 @@ async def measure() -> dict[str, Any]:
             clock=SystemClock(),
             keys=Keys({"openai": Account(key="k", base_url=stub.url)}),
             tools=(note_tool(),),
-            compares=False,
+            validates_events=False,
             reply_model="scripted/mouth",
             on_delta=heard,
         )
@@ -67,7 +67,7 @@ async def measure() -> dict[str, Any]:
         async with world:
             busy = [
                 await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5))
-                for n in range(PLACES["work"] + WAITING)
+                for n in range(MAX_RUNNING["work"] + WAITING)
             ]
             await asyncio.sleep(2)  # everybody has sat down
             acknowledged: list[float] = []

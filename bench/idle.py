@@ -62,7 +62,7 @@ def _kib() -> float:
 async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
     """Let so many teams be idle for some minutes of simulated time."""
     world = World(
-        Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock(), compares=False
+        Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock(), validates_events=False
     )
     asked = world.script("ada")
     await world.start()

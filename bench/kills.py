@@ -17,11 +17,11 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
 from agiraph.providers.base import Request
+from agiraph.run_context import RunContext
 from agiraph.store import teams
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 TURNS = 200
 KILLS = 10

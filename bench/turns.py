@@ -21,10 +21,10 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
-from agiraph.providers.registry import Account, Keys
+from agiraph.providers.registry import Keys
+from agiraph.run_context import RunContext
 from agiraph.testing.world import World
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 from bench.stub import Stub
 
 TURNS = 800
@@ -54,8 +54,10 @@ def written() -> dict[str, int]:
 async def ours(url: str, stamps: Stamps) -> dict[str, float]:
     """A whole run of the runtime, everything on: journal, events, money, budget, breaker."""
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
-    keys = Keys({"openai": Account(key="k", base_url=url)})
-    world = World(home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), compares=False)
+    keys = Keys(openai_key="k", openai_url=url)
+    world = World(
+        home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), validates_events=False
+    )
     before = written()
     async with world:
         founded = await world.found(

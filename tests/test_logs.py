@@ -82,7 +82,7 @@ def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
     assert record["message"] == "half a pair: \\udfff"
     assert record["error"].endswith(" end")
     assert "begin \\ud800" in record["error"]
-    assert len(record["error"]) < logs.LONGEST + 100
+    assert len(record["error"]) < logs.RECORD_CHARACTERS + 100
 
 
 def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,12 +165,12 @@ async def test_a_server_without_a_terminal_logs_json_with_the_ids_of_the_work(
         async with aiohttp.ClientSession(headers=headers) as http:
             async with http.post(f"{origin}/api/teams", json={"goal": "Try"}) as response:
                 team = await response.json()
-            await process.says('"at work"')
+            await process.says('"started to work"')
         process.signal(signal.SIGTERM)
         ended = await process.ends()
     records = [orjson.loads(line) for line in ended.out.splitlines() if line.startswith("{")]
     asked = next(record for record in records if record["message"] == "request")
-    worked = next(record for record in records if record["message"] == "at work")
+    worked = next(record for record in records if record["message"] == "started to work")
     assert (ended.code, asked["request"], asked["status"]) == (0, "mine-1", 201)
     assert (worked["team"], worked["agent"]) == (team["id"], team["coordinator_id"])
     assert worked["node"].startswith("node_")

@@ -1,8 +1,9 @@
-"""App: builds everything once and puts it together."""
+"""App: builds a runtime of a home, its database and the tasks that work on them."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from agiraph.domain.ids import TeamId
@@ -15,6 +16,7 @@ from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
+from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.dispatcher import Dispatcher
@@ -22,7 +24,7 @@ from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
-from agiraph.runtime.periodic import Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.trigger_worker import Callback, Ticker
 from agiraph.runtime.watchdog import watch
@@ -30,27 +32,28 @@ from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
 
 log = logging.getLogger("agiraph.app")
 
-LOOK_SECONDS = 5.0
-"""How often a runtime looks whether the lock on its home is still what others would find."""
+LOCK_CHECK_S = 5.0
+"""How often a runtime checks that the lock on its home still keeps others out."""
 
 
-def make_engine(url: str, store: Store, dispatcher: Dispatcher, rounds: Rounds) -> Engine:
+def make_engine(url: str, store: Store, dispatcher: Dispatcher, periodic: PeriodicTasks) -> Engine:
+    """Return the engine for this database: one process on SQLite, any number on PostgreSQL."""
     if url.startswith("sqlite:"):
-        return EmbeddedEngine(store, store.clock, dispatcher.drive, rounds)
-    from agiraph.runtime.clustered import ClusteredEngine  # loaded only where it is used
+        return EmbeddedEngine(store, store.clock, dispatcher.drive, periodic)
+    # PgQueuer and asyncpg take long to import; a home on SQLite does without them.
+    from agiraph.runtime.clustered import ClusteredEngine
     from agiraph.store.pgqueuer_queue import PgQueuerQueue
 
-    jobs = PgQueuerQueue(url, store.clock, rounds.failing)
-    return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, rounds)
+    jobs = PgQueuerQueue(url, store.clock, periodic.failing)
+    return ClusteredEngine(jobs, url, store, store.clock, dispatcher.drive, periodic)
 
 
 class Runtime:
-    """A home, its database, and what runs on them."""
+    """A home, its database, and the tasks that work on them."""
 
     def __init__(
         self,
@@ -61,22 +64,23 @@ class Runtime:
         engine: Engine,
         outbox: Outbox,
         ticker: Ticker,
-        rounds: Rounds,
+        periodic: PeriodicTasks,
     ) -> None:
         self.home = home
         self._lock = lock
-        self._watchdog: asyncio.Task[None] | None = None
         self.store = store
         self.clock = store.clock
         self.models = models
         self.engine = engine
         self.outbox = outbox
         self.ticker = ticker
-        self._said = ""
-        self._looking: asyncio.TimerHandle | None = None
+        self.periodic = periodic
+        self._lock_problem = ""
+        self._watchdog: asyncio.Task[None] | None = None
+        self._lock_watch: asyncio.Task[None] | None = None
         if lock is not None:
-            self._look_at_lock(lock)
-        self.rounds = rounds
+            watching = periodic.repeat("checking the home's lock", partial(self._check_lock, lock))
+            self._lock_watch = asyncio.create_task(watching, name="lock")
 
     @classmethod
     async def open(
@@ -98,22 +102,15 @@ class Runtime:
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
+        """Lock the home, open its database and build the runtime; `start` makes it work."""
         home = Home.open(home_path)
-        # Of processes on PostgreSQL there may be many; a database file has one.
-        lock = home.lock() if database_url.startswith("sqlite:") else None
-        try:
-            store = await open_store(database_url, clock or SystemClock(), sole=True)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
-        clock = store.clock  # on PostgreSQL that of the server
-        if isinstance(clock, ServerClock) and (skewed := skew_warning(clock.skew)):
-            log.warning(skewed)
-        rounds = Rounds(clock)
+        lock, store = await _open_store(home, database_url, clock or SystemClock())
+        clock = store.clock  # on PostgreSQL the server's, which all processes share
+        periodic = PeriodicTasks(clock)
         models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
         for provider, maker in (own_models or {}).items():
             models.add(provider, maker)
+        rules = CommandRules(limits=limits or Limits(), masked=sandbox.database_files(database_url))
         executor = Executor(
             store=store,
             home=home,
@@ -124,59 +121,77 @@ class Runtime:
             commands=commands or {},
             reply_model=reply_model,
             web=web or Web(),
-            command_rules=CommandRules(
-                limits=limits or Limits(), masked=sandbox.database_files(database_url)
-            ),
+            command_rules=rules,
             on_delta=on_delta,
             tracing=tracing,
         )
-        dispatcher = Dispatcher(store=store, clock=clock, executor=executor, rounds=rounds)
-        engine = make_engine(database_url, store, dispatcher, rounds)
-        outbox = Outbox(store, clock, channels or {}, alone=lock is not None, rounds=rounds)
+        dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
+        engine = make_engine(database_url, store, dispatcher, periodic)
+        outbox = Outbox(store, clock, channels or {}, alone=lock is not None, periodic=periodic)
         ticker = Ticker(
             store=store,
             home=home,
             clock=clock,
-            rounds=rounds,
+            periodic=periodic,
             callbacks=callbacks or {},
             alone=lock is not None,
         )
-        return cls(home, lock, store, models, engine, outbox, ticker, rounds)
+        return cls(home, lock, store, models, engine, outbox, ticker, periodic)
 
     async def start(self, only: TeamId | None = None) -> None:
-        """Begin to work off what there is; of one team only, if it is named."""
+        """Start to work on everything that is queued; with `only`, on one team alone."""
         await asyncio.to_thread(sandbox.warn_if_impossible)
-        await self.outbox.start()  # before anybody has something to say
+        await self.outbox.start()  # before the engine, whose runs send messages
         await self.engine.start(only)
         await self.ticker.start()
         self._watchdog = asyncio.create_task(
-            watch(self.store, self.clock, self.rounds), name="watchdog"
+            watch(self.store, self.clock, self.periodic), name="watchdog"
         )
 
-    async def rest(self) -> None:
-        """Stop working: what is under way goes back into its queue, where anybody finds it."""
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            await asyncio.gather(self._watchdog, return_exceptions=True)
+    async def stop(self) -> None:
+        """Stop working. Running nodes go back to their queues, where any process finds them."""
+        await _cancelled(self._watchdog)
         await self.engine.stop()
         await self.outbox.stop()
         await self.ticker.stop()
 
-    def _look_at_lock(self, lock: HomeLock) -> None:
-        # By the loop's clock and not by `Clock`: a test that turns days forward looks no oftener.
-        loop = asyncio.get_running_loop()
-        self._looking = loop.call_later(LOOK_SECONDS, self._look_at_lock, lock)
-        said = lock.tampering()
-        if said and said != self._said:
-            log.error("%s", said)
-        self._said = said
-
     async def close(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-        await self.rest()
+        """Stop working, close the database and release the home."""
+        await _cancelled(self._lock_watch)
+        await self.stop()
         await self.models.close()
         await self.store.close()
         self.home.folder.close()
+        # Last: from here on another process may open the home.
         if self._lock is not None:
             self._lock.release()
+
+    async def _check_lock(self, lock: HomeLock) -> Wait:
+        """Log what somebody did to the lock or the folder, once for each change."""
+        problem = lock.tampering()
+        if problem and problem != self._lock_problem:
+            log.error("%s", problem)
+        self._lock_problem = problem
+        # By the event loop's clock: a test that advances `Clock` by days need not check more often.
+        return partial(asyncio.sleep, LOCK_CHECK_S)
+
+
+async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
+    """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
+    lock = home.lock() if url.startswith("sqlite:") else None
+    try:
+        store = await open_store(url, clock, sole=True)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+    if isinstance(store.clock, ServerClock) and (skewed := skew_warning(store.clock.skew)):
+        log.warning(skewed)
+    return lock, store
+
+
+async def _cancelled(task: asyncio.Task[None] | None) -> None:
+    """Cancel a background task and wait until it has ended."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Config: environment, then agiraph.toml in the home, then defaults; and where each came from."""
+"""Config: reads the settings from the environment, agiraph.toml and defaults, with their origin."""
 
 import os
 import re
@@ -36,25 +36,27 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Place):
+    """All settings of an installation."""
+
     model: str
     reply_model: str
-    """Who answers people in the foreground."""
+    """The model that writes replies to people; empty: each agent's own model."""
     keys: Keys = field(repr=False)
     prices: Prices = Prices()
     commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
     """Programs that can be hired as `cli:NAME`."""
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
-    """Where messages for the person go, besides their inbox."""
+    """Where messages for the person are sent, besides their inbox."""
     limits: Limits = Limits()
-    """What one command may use."""
+    """Processes, memory and disk that one command may use."""
     web: Web = Web()
-    """How pages are opened, and which engine searches."""
+    """How web pages are fetched, and which search engine is used."""
     log: str = ""
-    """How much is logged; empty: little at a terminal, more elsewhere."""
+    """The log level; empty: warnings at a terminal, info elsewhere."""
     traces: str = ""
-    """Where spans of runs, model calls and tool calls go: `otlp`, or nowhere."""
+    """`otlp` exports OpenTelemetry spans; empty: no tracing."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
-    """Every setting with its origin, secrets masked: for people to look at."""
+    """Every setting with its origin, for people to look at; secrets are masked."""
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
@@ -89,23 +91,67 @@ class _LimitsEntry(TypedDict, total=False):
     free_disk_mib: _Count
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force, or `Misconfigured` with the file and line to look at."""
-    place = find(environ)
-    home, address = place.home, place.address
-    written = written_in(home / FILE)
-    shown: dict[str, Setting] = {}
+@dataclass(frozen=True, slots=True)
+class _Picker:
+    """Chooses each setting's value, and records it with its origin for people to look at."""
 
-    def pick(name: str, default: str) -> str:
+    environ: Mapping[str, str]
+    written: Mapping[str, Any]
+    shown: dict[str, Setting]
+
+    def __call__(self, name: str, default: str) -> str:
+        """Return the value from the environment, agiraph.toml or the default, in this order."""
         found = Setting(value=default, origin="default")
-        if (key := IN_FILE.get(name)) in written:
-            found = Setting(value=chain(written[key]), origin=FILE)
-        if environ.get(name):
-            found = Setting(value=environ[name], origin="environment")
+        if (key := IN_FILE.get(name, "")) in self.written:
+            found = Setting(value=chain(self.written[key]), origin=FILE)
+        if self.environ.get(name):
+            found = Setting(value=self.environ[name], origin="environment")
         masked = "set" if name in SECRETS and found.value else found.value
-        shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", masked), origin=found.origin)
+        self.show(name, masked, found.origin)
         return found.value
 
+    def show(self, name: str, value: str, origin: str) -> None:
+        """Record a value, without the password of an address in it."""
+        self.shown[name] = Setting(value=_PASSWORD.sub(r"\1:…@", value), origin=origin)
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
+    place = find(environ)
+    path, written = place.home / FILE, written_in(place.home / FILE)
+    shown: dict[str, Setting] = {}
+    pick = _Picker(environ, written, shown)
+    keys = _keys(pick, _servers(path, written.get(_SERVERS, {}), environ))
+    commands = _commands(path, written.get(_COMMANDS, {}), environ)
+    limits = _limits(path, written.get(_LIMITS, {}))
+    channels = channels_of(path, written.get(_CHANNELS, {}), environ)
+    _show_tables(pick, keys, commands, limits, channels)
+    pick("AGIRAPH_HOST", "127.0.0.1")
+    pick("AGIRAPH_PORT", "8717")
+    web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
+    if engine := shown_engine(web):
+        pick.show(_SEARCH, engine, FILE if _SEARCH in written else "environment")
+    pick.show("AGIRAPH_HOME", str(place.home), _origin(environ, "AGIRAPH_HOME"))
+    return Settings(
+        home=place.home,
+        database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
+        model=pick("AGIRAPH_MODEL", keys.default_model),
+        reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
+        keys=keys,
+        prices=Prices(_terms(path, written.get(_MODELS, {}))),
+        commands=commands,
+        channels=channels,
+        limits=limits,
+        web=web,
+        address=place.address,
+        token=pick("AGIRAPH_TOKEN", ""),
+        log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
+        traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
+        shown=shown,
+    )
+
+
+def _keys(pick: _Picker, servers: dict[str, Server]) -> Keys:
     accounts = {
         vendor.name: Account(
             key=pick(vendor.key_variable, ""), base_url=pick(vendor.url_variable, "")
@@ -113,53 +159,38 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         for vendor in VENDORS
         if not vendor.is_local
     }
-    servers = _servers(home / FILE, written.get(_SERVERS, {}), environ)
-    keys = Keys(accounts, servers=servers, proxies=Proxies.read(environ))
+    keys = Keys(accounts, servers=servers, proxies=Proxies.read(pick.environ))
     for name, value in keys.proxies.shown().items():
-        shown[name] = Setting(value=value, origin="environment")
+        pick.shown[name] = Setting(value=value, origin="environment")
+    return keys
+
+
+def _origin(environ: Mapping[str, str], name: str) -> str:
+    return "environment" if environ.get(name) else "default"
+
+
+def _show_tables(
+    pick: _Picker,
+    keys: Keys,
+    commands: Mapping[str, Command],
+    limits: Limits,
+    channels: Mapping[str, Channel],
+) -> None:
+    """Record servers, commands, limits and channels with their origins."""
     for name, server in keys.servers.items():
         key = f" (key in {server.key_env}: {'set' if server.key else 'missing'})"
-        value = _PASSWORD.sub(r"\1:…@", server.base_url) + (key if server.key_env else "")
-        shown[f"{_SERVERS}.{name}"] = Setting(value=value, origin=FILE)
-    commands = _commands(home / FILE, written.get(_COMMANDS, {}), environ)
+        value = server.base_url + (key if server.key_env else "")
+        pick.show(f"{_SERVERS}.{name}", value, FILE)
     for name, command in commands.items():
         sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
         resumes = " (resumes after a crash)" if command.resumes else ""
         value = command.command + sees + resumes
-        shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
-    limits = _limits(home / FILE, written.get(_LIMITS, {}))
-    origin = FILE if _LIMITS in written else "default"
+        pick.shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
+    origin = FILE if _LIMITS in pick.written else "default"
     for name, value in asdict(limits).items():
-        shown[f"{_LIMITS}.{name}"] = Setting(value=str(value), origin=origin)
-    channels = channels_of(home / FILE, written.get(_CHANNELS, {}), environ)
+        pick.show(f"{_LIMITS}.{name}", str(value), origin)
     for name, channel in channels.items():
-        shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
-    pick("AGIRAPH_HOST", "127.0.0.1")
-    pick("AGIRAPH_PORT", "8717")
-    web = web_of(home / FILE, written.get(_SEARCH), environ, own_port=address.port)
-    if engine := shown_engine(web):
-        origin = FILE if _SEARCH in written else "environment"
-        shown[_SEARCH] = Setting(value=_PASSWORD.sub(r"\1:…@", engine), origin=origin)
-    shown["AGIRAPH_HOME"] = Setting(
-        value=str(home), origin="environment" if environ.get("AGIRAPH_HOME") else "default"
-    )
-    return Settings(
-        home=home,
-        database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
-        model=pick("AGIRAPH_MODEL", keys.default_model),
-        reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
-        keys=keys,
-        prices=Prices(_terms(home / FILE, written.get(_MODELS, {}))),
-        commands=commands,
-        channels=channels,
-        limits=limits,
-        web=web,
-        address=address,
-        token=pick("AGIRAPH_TOKEN", ""),
-        log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
-        traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
-        shown=shown,
-    )
+        pick.shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
@@ -169,7 +200,7 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _terms(path: Path, written: Any) -> dict[str, Terms]:
-    """What the file says of models: their windows, and dollars per million tokens."""
+    """Return each model's window and prices from the file."""
     try:
         return TypeAdapter(dict[str, Terms]).validate_python(written)
     except ValidationError as error:
@@ -182,7 +213,7 @@ def _terms(path: Path, written: Any) -> dict[str, Terms]:
 
 
 def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Command]:
-    """Programs that are named in the file, each with the variables it may see."""
+    """Return the file's programs, each with the environment variables it may see."""
     example = '[commands.NAME] with command = "…" and, if it needs some, environment = ["VAR"]'
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: commands are tables, {example}.")
@@ -204,7 +235,7 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
 
 
 def _limits(path: Path, written: Any) -> Limits:
-    """What one command may use, as far as the file says."""
+    """Return the limits of a command, with the file's values in place of the defaults."""
     try:
         return Limits(**TypeAdapter(_LimitsEntry).validate_python(written))
     except ValidationError as error:
@@ -217,7 +248,7 @@ def _limits(path: Path, written: Any) -> Limits:
 
 
 def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:
-    """The servers that are named in the file, each with its key from the environment."""
+    """Return the file's model servers, each with its key from the environment."""
     example = '[servers.NAME] with base_url = "http://…/v1" and, if it needs one, key_env = "VAR"'
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: servers are tables, {example}.")
@@ -238,7 +269,7 @@ def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Se
     if "key" in table:
         raise Misconfigured(
             f"{where} holds a key. Put it into the environment and its variable into key_env: "
-            "a file is copied more easily than meant."
+            "files are copied and shared by accident more easily."
         )
     if unknown := sorted(set(table) - {"base_url", "key_env"}):
         raise Misconfigured(f"{where} has unknown settings {unknown}; it knows: base_url, key_env.")

@@ -1,4 +1,4 @@
-"""Place: where a home and its server are, which is all that most commands need to know."""
+"""Location: finds the home folder and the server's address, which is all most commands need."""
 
 import os
 import tomllib
@@ -17,7 +17,7 @@ IN_FILE = {
     "AGIRAPH_MODEL": "model",
     "AGIRAPH_REPLY_MODEL": "reply_model",
 }
-"""What may also stand in agiraph.toml. Keys may not: a file is copied more easily than meant."""
+"""Settings that agiraph.toml may hold too. Keys may not: files are shared by accident."""
 SERVER = "server"
 TABLES = frozenset(
     {"servers", "models", "commands", "command_limits", "channels", SERVER, "search"}
@@ -26,15 +26,17 @@ TABLES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
+    """A home, its database and its server."""
+
     home: Path
     database_url: str = field(repr=False)
     address: Address = Address()
     token: str = field(default="", repr=False)
-    """The API's token; empty: the one in the home."""
+    """The API's token; empty: the token file in the home is used."""
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Place:
-    """What the environment says, then agiraph.toml, then what is usual."""
+    """Return the place from the environment, agiraph.toml and defaults, in this order."""
     home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
     written = written_in(home / FILE)
     return Place(
@@ -47,7 +49,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Place:
 
 
 def written_in(path: Path) -> dict[str, Any]:
-    """What agiraph.toml says; `Misconfigured` if it says what nobody knows."""
+    """Return the content of agiraph.toml; raise `Misconfigured` for unknown settings."""
     try:
         written = tomllib.loads(path.read_bytes().decode())
     except (FileNotFoundError, NotADirectoryError):
@@ -66,7 +68,7 @@ def written_in(path: Path) -> dict[str, Any]:
 
 
 def chain(value: Any) -> Any:
-    """Several models, each standing behind the one before, as one name."""
+    """Join a list of models into one name: each is the fallback of the one before."""
     if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
         return ", ".join(cast(list[str], value))
     return cast(Any, value)

@@ -1,7 +1,7 @@
-"""Logs: what the runtime has to say about itself, for people at a terminal and for programs.
+"""Logs: formats log records as plain lines for a terminal and as JSON for programs.
 
-A record is one line. What belongs together carries the same ids: the request, team, node, thread
-and agent that were at work when it was written. No secret is ever in it.
+A record is one line. It carries the ids of the request, team, node, thread and agent that it is
+about, and no secret.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ import orjson
 from agiraph.redaction import redact
 
 LEVELS = ("debug", "info", "warning", "error")
-_STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What moves a terminal's cursor or hides words from it; a tab too, for what reads columns."""
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that move a terminal's cursor or reorder its text; a tab too, for column parsers."""
 
 _trace: ContextVar[dict[str, str]] = ContextVar("agiraph_trace", default={})  # noqa: B039
 
 
 @contextlib.contextmanager
 def traced(**ids: str | None) -> Generator[None]:
-    """Let everything that is written within carry these ids, besides those it has already."""
+    """Add these ids to every record that is logged within the block."""
     known = {name: value for name, value in ids.items() if value}
     token = _trace.set({**_trace.get(), **known})
     try:
@@ -38,60 +38,65 @@ def traced(**ids: str | None) -> Generator[None]:
 
 
 def trace() -> dict[str, str]:
-    """The ids of what is going on here."""
+    """Return the ids that records get here."""
     return _trace.get()
 
 
-LONGEST = 16_000
-"""Characters of a message or a traceback that a record carries: an error may quote a whole file."""
+RECORD_CHARACTERS = 16_000
+"""Longer messages and tracebacks are cut: an error may quote a whole file."""
 
 
-def _written(text: str) -> str:
-    """The text as a record can carry it: shortened, and half a surrogate pair as an escape."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
-        text = f"{text[:half]} … {len(text) - LONGEST:,} characters left out … {text[-half:]}"
+def _fitted(text: str) -> str:
+    """Return the text, cut in the middle if it is long, with lone surrogates escaped."""
+    if len(text) > RECORD_CHARACTERS:
+        half = RECORD_CHARACTERS // 2
+        left_out = len(text) - RECORD_CHARACTERS
+        text = f"{text[:half]} … {left_out:,} characters left out … {text[-half:]}"
     return text.encode(errors="backslashreplace").decode()
 
 
 class Json(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, object] = {
+        fields: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": _written(record.getMessage()),
+            "message": _fitted(record.getMessage()),
             **trace(),
             **getattr(record, "facts", {}),
         }
         if record.exc_info:
-            said["error"] = _written("".join(traceback.format_exception(*record.exc_info)).rstrip())
-        return redact(orjson.dumps(said, default=str).decode())
+            error = "".join(traceback.format_exception(*record.exc_info))
+            fields["error"] = _fitted(error.rstrip())
+        return redact(orjson.dumps(fields, default=str).decode())
 
 
 class Plain(logging.Formatter):
-    """A line for people; what follows an error is set in, so that no words can pose as a record."""
+    """Formats a record as a line for people.
+
+    Tracebacks are indented, so that text in an error cannot pass for another record.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).astimezone()
         facts = {**trace(), **getattr(record, "facts", {})}
         about = " ".join(f"{name}={value}" for name, value in facts.items())
-        line = f"{at:%H:%M:%S} {record.levelname.lower():7} {_written(record.getMessage())}"
+        line = f"{at:%H:%M:%S} {record.levelname.lower():7} {_fitted(record.getMessage())}"
         line = _one_line(f"{line}  {about}".rstrip())
         if record.exc_info:
-            told = _written("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            told = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
             line += "".join(f"\n    | {_one_line(text)}" for text in told.split("\n"))
         return redact(line)
 
 
 def _one_line(text: str) -> str:
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", "\\n"))
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", "\\n"))
 
 
 def begin(level: str = "", *, stream: IO[str] | None = None) -> None:
-    """Write to standard error: plainly to a terminal and little, else as JSON and more."""
+    """Log to standard error: warnings as plain lines to a terminal, else info as JSON."""
     out = logging.StreamHandler(stream or sys.stderr)
     is_terminal = out.stream.isatty()
     out.setFormatter(Plain() if is_terminal else Json())
@@ -103,7 +108,7 @@ def begin(level: str = "", *, stream: IO[str] | None = None) -> None:
 
 
 FIRST_REMINDER_S, LONGEST_REMINDER_S = 60.0, 3600.0
-"""Seconds between two lines about a failure that lasts; doubled after each line."""
+"""The interval between two lines about a lasting failure; doubled after each line."""
 
 
 class _Clock(Protocol):
@@ -127,7 +132,7 @@ class Streak:
     since: datetime | None = None
     error: BaseException | None = None
     _kinds: set[type[BaseException]] = field(default_factory=set[type[BaseException]])
-    """Types of error that were logged in full in this streak."""
+    """Types of error that this streak has logged in full."""
     _reminder_s: float = FIRST_REMINDER_S
     _remind_at: float = 0.0
 
@@ -148,9 +153,10 @@ class Streak:
         elif self.clock.monotonic() >= self._remind_at:
             self._reminder_s = min(2 * self._reminder_s, LONGEST_REMINDER_S)
             self._remind_at = self.clock.monotonic() + self._reminder_s
-            self.log.warning("%s; %s", self.told, then)
+            self.log.warning("%s; %s", self.description, then)
 
     def succeeded(self) -> None:
+        """End the streak with a line, if there was one."""
         if self.since is None:
             return
         self.log.warning(
@@ -162,8 +168,8 @@ class Streak:
         self._reminder_s = FIRST_REMINDER_S
 
     @property
-    def told(self) -> str:
-        """The streak in a sentence: what fails, how often, since when, and the last error."""
+    def description(self) -> str:
+        """A sentence: what fails, how often, since when, and the last error."""
         assert self.since is not None
         assert self.error is not None
         said = f"{self.what} has failed {_times(self.count)} since {_moment(self.since)}"
@@ -171,7 +177,7 @@ class Streak:
 
 
 def summary(error: BaseException) -> str:
-    """The type of an error and the first line of its text, without secrets."""
+    """Return the type of an error and the first line of its text, without secrets."""
     said = str(error).strip().partition("\n")[0]
     return redact(f"{type(error).__name__}: {said}" if said else type(error).__name__)
 

@@ -1,4 +1,4 @@
-"""Site: a runtime and the API before it, in one process or each in processes of their own."""
+"""Serving: runs the API and the background work, in one process or in separate ones."""
 
 import asyncio
 import contextlib
@@ -23,73 +23,82 @@ from agiraph.domain.chat import Words
 from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
 from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
+from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
 from agiraph.services import access
-from agiraph.tools.context import RunContext
 
 log = logging.getLogger("agiraph.serving")
 
 T = TypeVar("T")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
-"""Between two attempts to open the database at the start; doubled with each failure."""
+"""The pause between two attempts to open the database at the start; doubled with each failure."""
 
 
 class AskedToStop(AgiraphError):
-    """The process was told to stop before its database could be used."""
+    """The process received a signal to stop before its database could be opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class RunningServer:
+    """A server that accepts requests, and the runtime behind it."""
+
     runtime: Runtime
     api: Api
     port: int
 
     async def link(self, url: str) -> str:
-        """An address that signs a browser in, once."""
+        """Return an address that signs a browser in; it works once."""
         issued = await self.runtime.store.write(access.link)
         return f"{url}/signin?code={issued.secret}"
 
 
 @contextlib.asynccontextmanager
 async def work(settings: Settings, asked: asyncio.Event) -> AsyncGenerator[Runtime]:
-    """Background work alone. Waits for a database that is not there yet, unless `asked` to stop."""
-    async with _patiently(settings, asked, lambda: _working(settings)) as runtime:
+    """Run background work without the API. Waits for a database that cannot be opened yet.
+
+    `asked` is set when the process should stop.
+    """
+    async with _opened_with_retries(settings, asked, lambda: _working(settings)) as runtime:
         yield runtime
 
 
 @contextlib.asynccontextmanager
 async def _working(settings: Settings) -> AsyncGenerator[Runtime]:
-    async with _runtime(settings, _Heard()) as runtime:
+    async with _runtime(settings, _DeltaForwarder()) as runtime:
         await runtime.start()
         yield runtime
 
 
 @contextlib.asynccontextmanager
-async def serve(settings: Settings, asked: asyncio.Event, *, works: bool) -> AsyncGenerator[Site]:
-    """The API, and background work in the same process if it should; waits as `work` does."""
-    async with _patiently(settings, asked, lambda: _serving(settings, works=works)) as site:
-        yield site
+async def serve(
+    settings: Settings, asked: asyncio.Event, *, works: bool
+) -> AsyncGenerator[RunningServer]:
+    """Run the API, and with `works` the background work; waits for the database as `work` does."""
+    async with _opened_with_retries(
+        settings, asked, lambda: _serving(settings, works=works)
+    ) as server:
+        yield server
 
 
 @contextlib.asynccontextmanager
-async def _patiently(
+async def _opened_with_retries(
     settings: Settings, asked: asyncio.Event, opening: Callable[[], AbstractAsyncContextManager[T]]
 ) -> AsyncGenerator[T]:
-    """Open it as soon as its database can be used, or raise `AskedToStop`.
+    """Retry the opening until the database can be used; raise `AskedToStop` on a signal.
 
-    What waiting cannot mend is raised at once. A database file is worth waiting for only while its
-    disk is full or another program holds it.
+    Errors that waiting cannot cure are raised at once. A database file is retried only while its
+    disk is full or another program has locked it.
     """
-    mendable = StoreUnavailable if _is_shared(settings) else (StoreFull, StoreLocked)
+    temporary = StoreUnavailable if _is_shared(settings) else (StoreFull, StoreLocked)
     streak, pause_s = Streak("opening the database", log, SystemClock()), FIRST_PAUSE_S
     async with contextlib.AsyncExitStack() as stack:
         while True:
             try:
                 if _is_shared(settings):
-                    await _unless_asked(asked, _reached(settings.database_url))
+                    await _unless_asked(asked, _check_reachable(settings.database_url))
                 opened = await stack.enter_async_context(opening())
                 break
-            except mendable as error:
+            except temporary as error:
                 streak.failed(error, "trying again by itself", trace=False)
             await _unless_asked(asked, asyncio.sleep(pause_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -97,14 +106,14 @@ async def _patiently(
         yield opened
 
 
-async def _reached(url: str) -> None:
-    from agiraph.store.reachability import check  # loaded only where it is used
+async def _check_reachable(url: str) -> None:
+    from agiraph.store.reachability import check  # imports asyncpg, which SQLite homes do not need
 
     await check(url)
 
 
 async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -> None:
-    """Take a step to its end, or raise `AskedToStop` as soon as the process is told to stop."""
+    """Await the step; cancel it and raise `AskedToStop` if the process is told to stop."""
     taken, stopping = asyncio.create_task(step), asyncio.create_task(asked.wait())
     try:
         await asyncio.wait({taken, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,30 +127,15 @@ async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -
 
 
 @contextlib.asynccontextmanager
-async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
+async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[RunningServer]:
     address = settings.address
     address.check()
     sock = bind(address.host, address.port)
     port = sock.getsockname()[1]
-    hub, heard = Hub(), _Heard()
+    hub, forwarder = Hub(), _DeltaForwarder()
     try:
-        async with _runtime(settings, heard) as runtime:
-            api = Api(
-                store=runtime.store,
-                home=runtime.home,
-                clock=runtime.clock,
-                access=AccessControl(
-                    store=runtime.store,
-                    token=_token(settings, runtime),
-                    hosts=address.hosts(port),
-                    is_secure=bool(address.certificate or address.proxy),
-                ),
-                hub=hub,
-                model=settings.model,
-                check_model=runtime.models.resolve,
-                build=version("agiraph"),
-                failing=runtime.rounds.failing,
-            )
+        async with _runtime(settings, forwarder) as runtime:
+            api = _api(settings, runtime, hub, port)
             app = build(api, alone=not _is_shared(settings))
             server = Server(
                 app,
@@ -150,31 +144,51 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Site]:
                 key=address.key,
                 limits=address.limits,
             )
-            async with _told(settings, runtime, hub, heard):
+            async with _feeding_hub(settings, runtime, hub, forwarder):
                 if works:
                     await runtime.start()
                 await server.start()
                 try:
-                    yield Site(runtime=runtime, api=api, port=port)
+                    yield RunningServer(runtime=runtime, api=api, port=port)
                 finally:
                     hub.close()
-                    # Side by side: lines are given time to close, commands to end.
-                    await asyncio.gather(server.stop(), runtime.rest())
+                    # In parallel: connections get time to close, commands to end.
+                    await asyncio.gather(server.stop(), runtime.stop())
     finally:
         sock.close()
 
 
-class _Heard:
-    """The words of replies, on their way to whoever shows them."""
+def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
+    address = settings.address
+    return Api(
+        store=runtime.store,
+        home=runtime.home,
+        clock=runtime.clock,
+        access=AccessControl(
+            store=runtime.store,
+            token=_token(settings, runtime),
+            hosts=address.hosts(port),
+            is_secure=bool(address.certificate or address.proxy),
+        ),
+        hub=hub,
+        model=settings.model,
+        check_model=runtime.models.resolve,
+        build=version("agiraph"),
+        failing=runtime.periodic.failing,
+    )
+
+
+class _DeltaForwarder:
+    """Forwards the pieces of a streamed reply to the hub or to other processes."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[Words], None] | None = None
+        self.send: Callable[[Words], None] | None = None
 
     def __call__(self, ctx: RunContext, words: str) -> None:
-        if self.tell is None:
+        if self.send is None:
             return
         last = ctx.transcript.last_reply
-        self.tell(
+        self.send(
             Words(
                 team_id=ctx.team.id,
                 agent_id=ctx.agent.id,
@@ -189,15 +203,15 @@ class _Heard:
 
 
 def _is_shared(settings: Settings) -> bool:
-    """Whether other processes may work over the same database."""
+    """Whether other processes may use the same database."""
     return not settings.database_url.startswith("sqlite:")
 
 
 @contextlib.asynccontextmanager
-async def _told(
-    settings: Settings, runtime: Runtime, hub: Hub, heard: _Heard
+async def _feeding_hub(
+    settings: Settings, runtime: Runtime, hub: Hub, forwarder: _DeltaForwarder
 ) -> AsyncGenerator[None]:
-    """Let the hub hear of what happens: in this process, or in all of them."""
+    """Feed the hub with events and reply pieces: of this process, or of all processes."""
 
     def draft(words: Words) -> PartialReply:
         return PartialReply(
@@ -209,10 +223,12 @@ async def _told(
         )
 
     if not _is_shared(settings):
-        heard.tell = lambda words: hub.publish_delta(draft(words), words.text)
+        forwarder.send = lambda words: hub.publish_delta(draft(words), words.text)
         yield
         return
-    from agiraph.store.change_feed import ChangeFeed  # loaded only where it is used
+    from agiraph.store.change_feed import (
+        ChangeFeed,  # imports asyncpg, which SQLite homes do not need
+    )
 
     feed = ChangeFeed(
         settings.database_url,
@@ -221,7 +237,7 @@ async def _told(
         on_reply_text=lambda words: hub.publish_remote_delta(
             draft(words), words.text, words.offset
         ),
-        failures=runtime.rounds.streak("hearing of events"),
+        failures=runtime.periodic.streak("hearing of events"),
     )
     await feed.start()
     try:
@@ -231,8 +247,8 @@ async def _told(
 
 
 @contextlib.asynccontextmanager
-async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]:
-    tracing = traces.opened(settings.traces, redaction.environment())
+async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGenerator[Runtime]:
+    tracing = traces.open_tracing(settings.traces, redaction.environment())
     runtime = await Runtime.open(
         settings.home,
         database_url=settings.database_url,
@@ -243,11 +259,11 @@ async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]
         reply_model=settings.reply_model,
         web=settings.web,
         limits=settings.limits,
-        on_delta=heard,
+        on_delta=forwarder,
         tracing=tracing,
     )
     try:
-        async with _spoken(settings, runtime, heard):
+        async with _sharing_deltas(settings, runtime, forwarder):
             yield runtime
     finally:
         await runtime.close()
@@ -256,15 +272,19 @@ async def _runtime(settings: Settings, heard: _Heard) -> AsyncGenerator[Runtime]
 
 
 @contextlib.asynccontextmanager
-async def _spoken(settings: Settings, runtime: Runtime, heard: _Heard) -> AsyncGenerator[None]:
-    """Let other processes hear the words of replies, if there may be any."""
+async def _sharing_deltas(
+    settings: Settings, runtime: Runtime, forwarder: _DeltaForwarder
+) -> AsyncGenerator[None]:
+    """Send the pieces of replies to other processes, if the database is shared."""
     if not _is_shared(settings):
         yield
         return
-    from agiraph.store.change_feed import ReplyTextSender  # loaded only where it is used
+    from agiraph.store.change_feed import (
+        ReplyTextSender,  # imports asyncpg, which SQLite homes do not need
+    )
 
     sender = ReplyTextSender(runtime.store)
-    heard.tell = sender.add
+    forwarder.send = sender.add
     try:
         yield
     finally:
@@ -272,7 +292,7 @@ async def _spoken(settings: Settings, runtime: Runtime, heard: _Heard) -> AsyncG
 
 
 def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
-    """The token as it is now: a changed file counts from the next request on."""
+    """Return a function for the current token: a changed token file counts at the next request."""
     if settings.token:
         return lambda: settings.token
     made = runtime.home.token()
@@ -299,7 +319,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def asked_to_stop() -> asyncio.Event:
-    """Set on SIGTERM or SIGINT, from now on; a second one ends the process at once."""
+    """Return an event that SIGTERM or SIGINT sets; a second signal ends the process at once."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
 
     def stop() -> None:

@@ -16,8 +16,8 @@ from agiraph.api.connections import Connections, Limits
 from agiraph.api.deps import Api, Timeouts
 from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
+from agiraph.run_context import RunContext
 from agiraph.testing import World
-from agiraph.tools.context import RunContext
 
 TOKEN = "a-token-of-32-characters-for-test"
 

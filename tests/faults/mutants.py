@@ -11,9 +11,10 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
+from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
-from agiraph.runtime.calls import Caller
-from agiraph.runtime.loop import Loop
+from agiraph.runtime.calls import ToolCaller
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import answers, conversation, journal, timers
@@ -23,7 +24,6 @@ from agiraph.store import messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 
 
 def silent_rerun() -> None:
@@ -37,16 +37,16 @@ def silent_rerun() -> None:
 
 def late_intent() -> None:
     """The intent is written after the command instead of before it."""
-    call = Caller._call
+    call = ToolCaller._call
 
-    async def late(self: Caller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
+    async def late(self: ToolCaller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
         if tool.effect != "once" or ctx.transcript.intent(made.id):
             return await call(self, ctx, tool, made)
         done = await tool.act(ctx, **tool.read(made))
-        ctx.heard(await ctx.store.write(journal.intend, ctx.lease, made, {}))
+        ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, made, {}))
         return await self._record(ctx, made, done)
 
-    Caller._call = late  # type: ignore[method-assign]
+    ToolCaller._call = late  # type: ignore[method-assign]
     from agiraph.tools import shell
 
     original = shell._spool_name
@@ -73,9 +73,9 @@ def split_delegation() -> None:
 
 
 def _split(name: str) -> None:
-    call = Caller._call
+    call = ToolCaller._call
 
-    async def split(self: Caller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
+    async def split(self: ToolCaller, ctx: RunContext, tool: Tool, made: ToolCall) -> Any:
         if tool.name != name:
             return await call(self, ctx, tool, made)
 
@@ -84,7 +84,7 @@ def _split(name: str) -> None:
 
         return await self._record(ctx, made, await ctx.store.write(send))
 
-    Caller._call = split  # type: ignore[method-assign]
+    ToolCaller._call = split  # type: ignore[method-assign]
 
 
 def inplace_write() -> None:
@@ -147,9 +147,9 @@ def split_answer() -> None:
 
 def split_end() -> None:
     """The answer of the call that ends a node and the node's end commit one after the other."""
-    record = Caller._record
+    record = ToolCaller._record
 
-    async def split(self: Caller, ctx: RunContext, call: ToolCall, answer: Any) -> Any:
+    async def split(self: ToolCaller, ctx: RunContext, call: ToolCall, answer: Any) -> Any:
         if not (isinstance(answer, Done) and answer.outcome is not None):
             return await record(self, ctx, call, answer)
         await ctx.store.write(journal.answer, ctx.lease, [(call, Done(answer.text))])
@@ -160,27 +160,27 @@ def split_end() -> None:
         await ctx.store.write(end, ctx.lease, answer.outcome)
         return answer
 
-    Caller._record = split  # type: ignore[method-assign]
+    ToolCaller._record = split  # type: ignore[method-assign]
 
 
 def popped_mail() -> None:
     """Messages are taken out of the mailbox in one transaction and written down in the next."""
-    catch_up = Loop.catch_up
+    catch_up = Steps.catch_up
 
-    async def split(self: Loop, ctx: RunContext, *extra: Any) -> None:
+    async def split(self: Steps, ctx: RunContext, *extra: Any) -> None:
         def pop(tx: Tx) -> list[Any]:
             unseen = messages.unseen(tx, ctx.agent.id)
             messages.mark_seen(tx, [m.id for m in unseen])
             return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
-        notices = [journal.SystemNote(ref, text) for ref, text in popped]
-        if notices:
-            heard = await ctx.store.write(journal.catch_up, ctx.lease, notes=notices)
-            ctx.heard(*heard.turns)
+        notes = [journal.SystemNote(ref, text) for ref, text in popped]
+        if notes:
+            heard = await ctx.store.write(journal.catch_up, ctx.lease, notes=notes)
+            ctx.add_turns(*heard.turns)
         await catch_up(self, ctx, *extra)
 
-    Loop.catch_up = split  # type: ignore[method-assign]
+    Steps.catch_up = split  # type: ignore[method-assign]
 
 
 def unpaid_losses() -> None:
@@ -190,10 +190,10 @@ def unpaid_losses() -> None:
 
 def split_reply() -> None:
     """A reply and what it cost commit one after the other."""
-    think = Loop.think
+    think = Steps.think
     settle = spend.settle
 
-    async def split(self: Loop, ctx: RunContext) -> Turn:
+    async def split(self: Steps, ctx: RunContext) -> Turn:
         spend.settle = lambda tx, lease, **_: None
         turn = await think(self, ctx)
 
@@ -203,7 +203,7 @@ def split_reply() -> None:
         await ctx.store.write(pay)
         return turn
 
-    Loop.think = split  # type: ignore[method-assign]
+    Steps.think = split  # type: ignore[method-assign]
 
 
 def skipped_place() -> None:

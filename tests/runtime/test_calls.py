@@ -10,11 +10,11 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.run_context import RunContext
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
 from agiraph.tools.base import Effect, Tool, tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.toolsets import tools_for
 from tests.tools.made import Told, folder, made, refused
 
@@ -206,7 +206,7 @@ async def test_a_call_that_a_crash_cut_off_is_repeated_or_owned_up_to(
     @tool(effect=effect)
     async def attempt(ctx: RunContext) -> Answer:
         """Try."""
-        tried.append(ctx.calling)
+        tried.append(ctx.current_call_id)
         if len(tried) == 1:
             raise PowerCut
         return Done(f"Tried {len(tried)} times.")

@@ -12,7 +12,7 @@ from agiraph.domain.messages import Decision
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
-from agiraph.runtime.command_line import LONGEST_RESULT, Command
+from agiraph.runtime.command_line import RESULT_CHARACTERS, Command
 from agiraph.services.lifecycle import retries, stalled
 from agiraph.testing import World
 from tests.runtime.programs import (
@@ -147,7 +147,7 @@ async def test_what_it_prints_can_be_followed(world: World, tmp_path: Path) -> N
 async def test_one_that_has_handed_in_and_does_not_end_is_ended(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_line, "LINGER_SECONDS", 0.5)
+    monkeypatch.setattr(command_line, "LINGER_S", 0.5)
     node = await done(world, f"{HANDS_IN}; exec sleep 1000")
 
     assert ending(node) == COMPLETED
@@ -156,7 +156,7 @@ async def test_one_that_has_handed_in_and_does_not_end_is_ended(
 async def test_an_empty_result_is_one_that_is_still_being_written(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_line, "LINGER_SECONDS", 0.25)
+    monkeypatch.setattr(command_line, "LINGER_S", 0.25)
     gate = Gate.at(tmp_path / "gate")
     node = await given(world, f"touch _result.md; cat {gate}; cat {gate}; cat {gate}; {HANDS_IN}")
 
@@ -303,7 +303,7 @@ async def test_five_megabytes_of_output_leave_little_behind(world: World) -> Non
     told = await events_of(world, node, "node.output")
     [run] = [turn for turn in await world.turns(node.id) if turn.role == "tool"]
     assert ending(node) == COMPLETED
-    assert max(len(e["text"]) for e in told) <= command_line.OUTPUT_SHOWN
+    assert max(len(e["text"]) for e in told) <= command_line.OUTPUT_BYTES
     assert len(run.text) < 20_000
 
 
@@ -312,7 +312,7 @@ async def test_a_result_that_is_no_text_or_too_long_is_cut_and_mended(world: Wor
     long = await done(world, "head -c 5000000 /dev/zero | tr '\\0' x > _result.md")
 
     assert (odd.status, odd.result) == (NodeStatus.COMPLETED, "a�b�c")
-    shown = "x" * LONGEST_RESULT + "\n… (this is the beginning; the whole text is in _result.md)"
+    shown = "x" * RESULT_CHARACTERS + "\n… (this is the beginning; the whole text is in _result.md)"
     assert (long.status, long.result) == (NodeStatus.COMPLETED, shown)
     assert len(world.published(long)["_result.md"]) == 5_000_000
 

@@ -16,6 +16,7 @@ from agiraph.domain.outcomes import Answer, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import Request
+from agiraph.run_context import RunContext
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
@@ -26,7 +27,6 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import task_output
 from tests.runtime.waiting import Gate, until
 from tests.services.team import NOTHING, gathered, obey, put

@@ -9,12 +9,12 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import Budget, NodeStatus, StopReason
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import endings, retries, teams
 from agiraph.services.members import roster
 from agiraph.store.teams import TEAMS
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.runtime.test_loop import upcoming
 from tests.thinking import ThinkingModel
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.triggers import Trigger
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.triggers import definitions
 from agiraph.store import sqlite_connection
@@ -140,14 +140,14 @@ async def test_files_that_cannot_be_looked_at_keep_nobody_else_from_hearing(
             await until(world, is_looking)
         await world.say(good.coordinator.id, "hm", team_id=good.team.id, kind="notice")
         await fires(world, heard)
-        assert "the rest of the round goes on without it" in caplog.text
+        assert "the other items are handled without it" in caplog.text
 
 
 async def test_a_round_that_fails_for_days_is_logged_in_full_once_and_then_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    rounds = Rounds(clock)
+    periodic = PeriodicTasks(clock)
     failures = 30_000
     told: list[str] = []
     rests = asyncio.Event()
@@ -156,20 +156,20 @@ async def test_a_round_that_fails_for_days_is_logged_in_full_once_and_then_count
         rests.set()
         await asyncio.Event().wait()
 
-    async def once() -> Rest | None:
+    async def once() -> Wait | None:
         if len(clock.slept) == 2:
-            told.extend(rounds.failing())
+            told.extend(periodic.failing())
         if len(clock.slept) < failures:
             raise ValueError("no such table: timers")
         return rest
 
-    going = asyncio.create_task(rounds.go("timers", once))
+    going = asyncio.create_task(periodic.repeat("timers", once))
     await rests.wait()
     going.cancel()
     assert told == [
         "timers has failed 2 times since 2026-01-05 09:00:00 UTC: ValueError: no such table: timers"
     ]
-    assert rounds.failing() == []
+    assert periodic.failing() == []
     full = [r for r in caplog.records if r.exc_info]
     assert [r.getMessage() for r in full] == [
         "timers failed: ValueError: no such table: timers; it is retried, at least every 10 s"
@@ -189,12 +189,12 @@ async def test_a_timer_that_fails_again_and_again_is_logged_in_full_once(
         bad = await make(world, await watcher(world, "Bad"), "delayed", {"delay_seconds": 60})
         await world.store.write(_damage, bad)
         for _ in range(3):
-            tried = world.runtime.rounds._items.get(f"timer trigger:{bad.id}")
+            tried = world.runtime.periodic._items.get(f"timer trigger:{bad.id}")
             before = 0 if tried is None else tried.count
             clock.advance(seconds=timedelta(minutes=10).total_seconds())
 
             async def failed_again(before: int = before) -> bool:
-                item = world.runtime.rounds._items.get(f"timer trigger:{bad.id}")
+                item = world.runtime.periodic._items.get(f"timer trigger:{bad.id}")
                 return item is not None and item.count > before
 
             async with asyncio.timeout(30):

@@ -143,10 +143,10 @@ async def test_five_megabytes_of_outbox_say_something_and_no_more(world: World) 
     node = await done(world, f"yes '@human: x' | head -c 5000000 > _outbox.md; {HANDS_IN}")
 
     said = await said_by(world, node, to=HUMAN)
-    pieces = program_mailbox.LONGEST_OUTBOX // program_mailbox.PIECE + 1
+    pieces = program_mailbox.OUTBOX_BYTES // program_mailbox.PIECE_BYTES + 1
     assert node.status is NodeStatus.COMPLETED
-    assert program_mailbox.MOST_AT_ONCE < len(said) <= program_mailbox.MOST_AT_ONCE * pieces
-    assert said[program_mailbox.MOST_AT_ONCE - 1].endswith("more messages stand in its thread.)")
+    assert program_mailbox.MAX_MESSAGES < len(said) <= program_mailbox.MAX_MESSAGES * pieces
+    assert said[program_mailbox.MAX_MESSAGES - 1].endswith("more messages stand in its thread.)")
 
 
 async def test_one_long_word_is_said_in_pieces(world: World) -> None:
@@ -154,9 +154,9 @@ async def test_one_long_word_is_said_in_pieces(world: World) -> None:
 
     said = await said_by(world, node, to=HUMAN)
     assert [len(text) for text in said] == [
-        program_mailbox.PIECE,
-        program_mailbox.PIECE,
-        150_000 - 2 * program_mailbox.PIECE,
+        program_mailbox.PIECE_BYTES,
+        program_mailbox.PIECE_BYTES,
+        150_000 - 2 * program_mailbox.PIECE_BYTES,
     ]
     assert node.status is NodeStatus.COMPLETED
 

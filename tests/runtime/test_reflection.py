@@ -7,7 +7,7 @@ import pytest
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
-from agiraph.runtime.reflection import _ended, read_insights, read_verdict, record
+from agiraph.runtime.reflection import _closed_work, read_insights, read_verdict, record
 from agiraph.runtime.structured_question import value_in
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -175,7 +175,7 @@ async def test_a_long_thread_is_shown_in_few_words(world: World) -> None:
     founded = await begun(world, thinker)
     thread = await world.store.read(THREADS.get, await worked(world, founded, "Toil " * 5000))
     assert thread.reflection_id is not None
-    ended = await world.store.read(_ended, thread.reflection_id)
+    ended = await world.store.read(_closed_work, thread.reflection_id)
     whole, short = record(ended, 1_000_000), record(ended, 5000)
     assert "Told: Toil" in thinker.asked[0][1][-1].text
     assert thinker.asked[0][1][-1].text.startswith(whole)

@@ -12,7 +12,7 @@ from agiraph.domain.errors import Conflict, ModelRefused, ModelUnavailable, Refu
 from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
-from agiraph.runtime.lanes import PLACES
+from agiraph.runtime.lanes import MAX_RUNNING
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -304,7 +304,7 @@ async def test_any_worker_can_be_spoken_to(world: World) -> None:
 async def test_while_every_place_for_work_is_taken_people_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PLACES, "work", 1)
+    monkeypatch.setitem(MAX_RUNNING, "work", 1)
     async with World(tmp_path, reply_model="scripted/mouth") as world:
         world.script("mouth", ACK)
         busy = world.script("ada", FINISH, FINISH)

@@ -96,7 +96,7 @@ async def test_the_same_step_is_not_tried_for_ever(home: World) -> None:
 async def test_who_was_cut_off_before_it_began_still_hears_its_task_first(home: World) -> None:
     """The person's answer must not stand where the agent is told what to do."""
     home.script("ada", DONE)
-    await home.runtime.rest()
+    await home.runtime.stop()
     founded = await home.found("Paint the fence")
     queue = Queue(founded.coordinator.id, "work")
     while not await home.questions(founded.team.id):

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.runtime.spill import HEAD, LONGEST, TAIL
+from agiraph.run_context import RunContext
+from agiraph.runtime.spill import ANSWER_CHARACTERS, HEAD_CHARACTERS, TAIL_CHARACTERS
 from agiraph.testing import World, call, says
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 BOOK = "".join(f"line {n:06}\n" for n in range(10_000))
 
@@ -36,8 +36,9 @@ async def test_an_answer_too_long_for_the_thread_is_kept_whole_in_a_file(
         turns = [t for t in await world.turns(goal.id) if t.role == "tool"]
 
     shown = turns[0].text
-    assert len(shown) < LONGEST
-    assert (shown[:HEAD], shown[-TAIL:]) == (BOOK[:HEAD], BOOK[-TAIL:])
+    assert len(shown) < ANSWER_CHARACTERS
+    assert shown[:HEAD_CHARACTERS] == BOOK[:HEAD_CHARACTERS]
+    assert shown[-TAIL_CHARACTERS:] == BOOK[-TAIL_CHARACTERS:]
     assert turns[1].text.startswith(BOOK[50_000:50_100])
     kept = tmp_path / "home" / "teams" / founded.team.id / _named(shown)
     assert kept.read_text() == BOOK

@@ -13,13 +13,13 @@ from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.store.tx import Aftermath
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 LIMIT = Budget(seconds=1.0)
 ROOMY = Budget(seconds=5.0)

@@ -120,7 +120,7 @@ async def test_an_error_is_told_by_its_kind_and_not_by_its_words(tmp_path: Path)
 
 
 def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None:
-    assert tracing.opened("", {}) is None
+    assert tracing.open_tracing("", {}) is None
     look = (
         "import sys; import agiraph.serving; "
         "print([name for name in sys.modules if name.startswith('opentelemetry.sdk')])"
@@ -132,7 +132,7 @@ def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(Misconfigured, match=r"pip install 'agiraph\[otel\]'"):
-        tracing.opened("otlp", {})
+        tracing.open_tracing("otlp", {})
 
 
 async def test_spans_go_to_the_collector_the_environment_names_with_its_headers(

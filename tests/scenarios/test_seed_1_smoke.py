@@ -9,10 +9,10 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
+from agiraph.run_context import RunContext
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.scenarios.traces import exported, statuses
 
 GOAL = "What are the top 3 programming languages in 2026?"

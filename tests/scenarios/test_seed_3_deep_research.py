@@ -10,11 +10,11 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
+from agiraph.run_context import RunContext
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.scenarios.reading import heard, made, name, place, step
 
 GOAL = (

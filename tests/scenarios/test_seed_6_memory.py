@@ -9,11 +9,11 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.registry import Account, Keys
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.scenarios.reading import heard, step
 
 RESEARCH = "Research Python async patterns. Write what you learn to memory."

@@ -7,6 +7,7 @@ from pathlib import Path
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import spend
@@ -15,7 +16,6 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
 GOAL = (
     "Monitor Hacker News front page. Every cycle, check for AI-related posts and update a running "

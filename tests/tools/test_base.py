@@ -11,10 +11,11 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import ToolProperties
+from agiraph.run_context import RunContext
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 
 
@@ -67,7 +68,8 @@ def test_the_schema_is_the_signature_without_words_that_cost_and_say_nothing() -
 
 def test_what_the_runtime_hands_in_is_not_an_argument() -> None:
     assert touch.spec.schema == {"type": "object", "properties": {}, "additionalProperties": False}
-    assert (touch.effect, touch.polls, touch.spec.description) == ("transaction", True, "")
+    assert (touch.effect, touch.spec.description) == ("transaction", "")
+    assert touch.properties == ToolProperties(polls=True)
 
 
 def test_arguments_are_read_in_the_order_of_the_signature() -> None:

@@ -10,7 +10,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from agiraph.tools.team import SHOWN
+from agiraph.tools.team import MAX_NODES
 
 
 def make(tx: Tx, founded: NewTeam, number: int) -> list[str]:
@@ -32,16 +32,16 @@ async def test_a_board_shows_what_is_open_and_what_ended_last(world: World) -> N
         says(call("publish", summary="done")),  # the open one, which nobody else takes
     )
     founded = await world.found("Look", start=False)
-    made = await world.store.write(make, founded, 2 * SHOWN)
+    made = await world.store.write(make, founded, 2 * MAX_NODES)
     await world.say(founded.coordinator.id, "Look at it.", team_id=founded.team.id)
     await world.settle()
 
     shown = ada.requests[1].turns[-1].text.split("Team:")[0]
-    assert shown.count("- node_") == SHOWN
+    assert shown.count("- node_") == MAX_NODES
     assert made[0] in shown
     assert made[-1] in shown
     assert made[1] not in shown
-    assert len(shown) < 500 * SHOWN
+    assert len(shown) < 500 * MAX_NODES
 
 
 async def test_all_results_of_a_stage_together_stay_readable(world: World) -> None:

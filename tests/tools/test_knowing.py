@@ -9,7 +9,8 @@ import pytest
 
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.runtime.prompt import known, start, system_prompt
+from agiraph.run_context import RunContext
+from agiraph.runtime.prompt import load_knowledge, refresh_knowledge, system_prompt
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -18,7 +19,6 @@ from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.tools import knowledge
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from tests.tools.made import Told, made, refused
 
 STRANGER = "a page of example.com"
@@ -34,7 +34,8 @@ async def read_page(ctx: RunContext) -> Answer:
 async def begin_again(ctx: RunContext) -> Answer:
     """What this agent would be told at the beginning of the same work."""
     folder, now = ctx.home.team(ctx.team.id), ctx.clock.now()
-    learned = await known(ctx, await ctx.store.read(start, ctx.agent, ctx.node))
+    loaded = await ctx.store.read(load_knowledge, ctx.agent, ctx.node)
+    learned = await refresh_knowledge(ctx, loaded)
     return Done(system_prompt(ctx.team, ctx.agent, folder, (), now, learned))
 
 

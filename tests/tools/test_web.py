@@ -10,7 +10,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.passages import Passage
 from agiraph.store import passages
 from agiraph.testing import World, call, says
-from agiraph.tools.web import SHOWN
+from agiraph.tools.web import PAGE_CHARACTERS
 from agiraph.web.access import Web
 from agiraph.web.search import Hit, LocalEngine
 from tests.web.sites import Site, fetcher, html, response, site
@@ -87,7 +87,7 @@ async def test_of_a_long_page_the_rest_is_in_a_file(world: World, there: Site) -
     answers = await told(world, ("web_fetch", {"url": there.url("/long")}))
     where = re.search(r"characters more are in (agents/coordinator/pages/\w+\.md)", answers[0])
     assert where is not None
-    assert len(answers[0]) < SHOWN + 1000
+    assert len(answers[0]) < PAGE_CHARACTERS + 1000
     [team] = (world.path / "teams").iterdir()
     assert LONG in (team / where[1]).read_text()
 

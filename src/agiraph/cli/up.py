@@ -70,7 +70,7 @@ def _shared(settings: Settings) -> Settings:
     return settings
 
 
-async def _greet(settings: Settings, opened: serving.Site) -> None:
+async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     url = settings.address.url.replace(f":{settings.address.port}", f":{opened.port}")
     _say(f"agiraph is up at {url}")
     try:

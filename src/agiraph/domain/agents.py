@@ -107,6 +107,4 @@ class Role:
 
     name: str
     tools: frozenset[str] = field(default_factory=frozenset[str])
-    proactive: bool = False
     may_brief: bool = False
-    max_depth: int = 0

@@ -1,4 +1,4 @@
-"""Breaker: notices a model that goes in circles or falls silent; warns once, then stops it."""
+"""Breaker: detects a model that repeats its calls or makes none; warns it once, then stops it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ WARN_REPEATS = 3
 STOP_REPEATS = 5
 STOP_EMPTY = 3
 PERIODS = (1, 2, 3)
-"""The same step over and over, or two or three in turn."""
-LOOKED_AT = STOP_REPEATS * max(PERIODS)
-"""Replies that are looked at: circles are short, threads are long."""
+"""How many steps make a cycle: one step repeated, or two or three in turn."""
+MAX_REPLIES = STOP_REPEATS * max(PERIODS)
+"""Replies that are examined, newest first: cycles are short, threads are long."""
 
-_CIRCLE = (
+_REPEATING = (
     "[Runtime] You go in circles: the same calls, {times} times over, with the same outcome. It "
     "will not turn out differently. Do something else, ask, or hand in what you have."
 )
@@ -31,32 +31,39 @@ _SILENT = (
 
 @dataclass(slots=True)
 class Breaker:
+    """Judges one thread by its newest replies."""
+
     tools: Mapping[str, Tool]
     _counted: tuple[int, int] = (0, 0)
-    """How long the thread was when repeats were last counted, and how many there were."""
+    """The thread's length when repeats were last counted, and their number: a cache."""
 
-    def notices(self, transcript: Transcript) -> list[SystemNote]:
-        said = transcript.replies(1)
-        if not said:
+    def notes(self, transcript: Transcript) -> list[SystemNote]:
+        """Return the warning that the thread needs now, if any: silent, or repeating its calls."""
+        newest = transcript.replies(1)
+        if not newest:
             return []
-        [last] = said
+        [last] = newest
         if not last.calls:
             if transcript.has(f"{WAITS}{last.seq}"):
-                return []  # it was told what it waits for
-            ending = "finish" if "finish" in self.tools else "publish"
-            return [SystemNote(f"nudge:{last.seq}", _SILENT.format(ending=ending))]
+                return []  # the node waits, and the model was told for what
+            endings = [tool.name for tool in self.tools.values() if tool.properties.ends_node]
+            return [SystemNote(f"nudge:{last.seq}", _SILENT.format(ending=" or ".join(endings)))]
         times = self._repeats(transcript)
         if times < WARN_REPEATS or self._warned(transcript):
             return []
-        return [SystemNote(f"circle:{last.seq}", _CIRCLE.format(times=times))]
+        return [SystemNote(f"circle:{last.seq}", _REPEATING.format(times=times))]
 
     def verdict(self, transcript: Transcript) -> Finished | Failed | None:
-        """How the node ends here, if this cannot go on."""
+        """Return the end of the node if it must stop here; None to go on.
+
+        A reply without calls is the answer for a model without tools, and for others once the
+        model repeats it after the warning.
+        """
         silent = self._silence(transcript)
         if silent and not self.tools:
-            return _said(silent[0])
+            return _answered(silent[0])
         if len(silent) > 1 and silent[0].text.strip():
-            return _said(silent[0])
+            return _answered(silent[0])
         if len(silent) >= STOP_EMPTY:
             return Failed(
                 StopReason.SILENT, f"The model said nothing, {len(silent)} times running."
@@ -69,9 +76,9 @@ class Breaker:
         return None
 
     def _silence(self, transcript: Transcript) -> list[Turn]:
-        """The newest replies without a call, newest first, up to one that had any.
+        """Return the newest replies in a row without a call, newest first.
 
-        A reply in words that was taken for waiting is none of them.
+        A reply in words that parked the node ends the row.
         """
         silent: list[Turn] = []
         for turn in transcript.replies(STOP_EMPTY):
@@ -81,28 +88,28 @@ class Breaker:
         return silent
 
     def _repeats(self, transcript: Transcript) -> int:
-        """How often the newest step, or pair or triple of steps, has been taken in a row."""
+        """Return how often the newest step, or cycle of steps, was repeated in a row."""
         length = len(transcript.turns)
         if self._counted[0] != length:
             self._counted = length, self._count(transcript)
         return self._counted[1]
 
     def _count(self, transcript: Transcript) -> int:
-        if not self._resembles(transcript):
+        if not self._may_repeat(transcript):
             return 0
         steps = self._steps(transcript)
         return max((_run_length(steps, period) for period in PERIODS), default=0)
 
-    def _resembles(self, transcript: Transcript) -> bool:
-        """A cheap first look, as nearly every step is a new one."""
+    def _may_repeat(self, transcript: Transcript) -> bool:
+        """Whether the newest reply equals a recent one: a cheap test, as most steps are new."""
         newest: Turn | None = None
         seen = 0
-        for turn in transcript.replies(LOOKED_AT):
+        for turn in transcript.replies(MAX_REPLIES):
             if self._polls(turn):
                 continue
             if newest is None:
                 newest = turn
-            elif _alike(newest, turn):
+            elif _has_same_calls(newest, turn):
                 return True
             seen += 1
             if seen > PERIODS[-1]:
@@ -110,10 +117,10 @@ class Breaker:
         return False
 
     def _steps(self, transcript: Transcript) -> list[bytes]:
-        """What was called and what came of it, newest first; polling counts as no step."""
+        """Return each reply's calls and answers as bytes, newest first, without polling."""
         answers: dict[str, str] = {}
         steps: list[bytes] = []
-        for turn in _newest(transcript):
+        for turn in _recent_turns(transcript):
             if turn.role == "tool" and turn.ref:
                 answers[turn.ref] = turn.text
             if turn.role != "assistant" or self._polls(turn):
@@ -127,37 +134,37 @@ class Breaker:
     def _polls(self, turn: Turn) -> bool:
         for call in turn.calls:
             tool = self.tools.get(call.name)
-            if tool is None or not tool.polls:
+            if tool is None or not tool.properties.polls:
                 return False
         return bool(turn.calls)
 
     def _warned(self, transcript: Transcript) -> bool:
-        return any(t.ref and t.ref.startswith("circle:") for t in _newest(transcript))
+        return any(t.ref and t.ref.startswith("circle:") for t in _recent_turns(transcript))
 
 
-def _alike(one: Turn, other: Turn) -> bool:
+def _has_same_calls(one: Turn, other: Turn) -> bool:
     made = [(call.name, call.arguments) for call in one.calls]
     return made == [(call.name, call.arguments) for call in other.calls]
 
 
-def _said(turn: Turn) -> Finished:
+def _answered(turn: Turn) -> Finished:
     return Finished(turn.text, StopReason.ANSWERED)
 
 
-def _newest(transcript: Transcript) -> Iterator[Turn]:
-    """The entries of the thread, newest first, as far back as it is looked at."""
+def _recent_turns(transcript: Transcript) -> Iterator[Turn]:
+    """Yield the turns of the newest replies, newest first, back to the last retry."""
     replies = 0
     for turn in reversed(transcript.turns):
         if turn.ref is not None and turn.ref.startswith(AGAIN):
             return
         yield turn
         replies += turn.role == "assistant"
-        if replies == LOOKED_AT:
+        if replies == MAX_REPLIES:
             return
 
 
 def _run_length(steps: Sequence[bytes], period: int) -> int:
-    """How many times in a row the first `period` steps stand at the head of the list."""
+    """Return how many times in a row the list repeats its first `period` steps."""
     pattern = steps[:period]
     if len(pattern) < period or (period > 1 and len(set(pattern)) == 1):
         return 0

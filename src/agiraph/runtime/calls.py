@@ -1,4 +1,9 @@
-"""Calls: making one tool call so that a crash anywhere in it is resolved, told or repeated."""
+"""Calls: makes one tool call so that a crash at any point of it is resolved, reported or repeated.
+
+The tool's effect decides. A `transaction` commits with its answer. A `repeatable` call is made
+again after a crash. A `once` call writes its intent first; if the thread holds an intent without
+an answer, the tool finds out what happened (`resolve`), or the model is told that nobody knows.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,24 +15,22 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
-from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.policies.permission import PermissionPolicy
+from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
 from agiraph.services.lifecycle import journal
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 
-MAYBE = "It may or may not have happened. Find out before you make it again."
-IN_DOUBT = f"The runtime was cut off while this call was under way. {MAYBE}"
-
-
+UNKNOWN = "It may or may not have happened. Find out before you make it again."
+IN_DOUBT = f"The runtime was cut off while this call was under way. {UNKNOWN}"
 TOO_LATE = "Stopped: the time limit of this work is reached."
-ENDING_SECONDS = 5.0
-"""What a tool that acts once gets to end in order by itself after the time limit, as a command."""
+GRACE_S = 5.0
+"""How long a `once` tool may outlast the time limit, so that it ends its command in order."""
 
 
 class Halted(Exception):
-    """Somebody asked this work to stop: for good, or for now."""
+    """The node was cancelled or paused; the run stops at this step."""
 
     def __init__(self, halt: Halt) -> None:
         super().__init__(halt)
@@ -35,22 +38,27 @@ class Halted(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ToolCaller:
+    """Makes the tool calls of one run, as its policies allow."""
+
     tools: Mapping[str, Tool]
     budget: BudgetPolicy
     permission: PermissionPolicy
 
     async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
-        """Make one call and write down its answer: in one transaction, if the tool can."""
-        if halt := await self.settle(ctx):
+        """Make one call and record its answer; a `transaction` tool commits both together.
+
+        Raises `Halted` if the node was paused or cancelled.
+        """
+        if halt := await self.write_deferred(ctx):
             raise Halted(halt)
-        if waiting_on := ctx.waiting.get(call.id):
+        if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
         if tool is None:
             known = ", ".join(self.tools) or "none"
-            said = f"There is no tool called {call.name!r}. Your tools: {known}."
-            return await self._record(ctx, call, Done(said, failed=True))
+            text = f"There is no tool called {call.name!r}. Your tools: {known}."
+            return await self._record(ctx, call, Done(text, failed=True))
         try:
             return await self._call(ctx, tool, call)
         except (Refused, Misconfigured) as refusal:
@@ -58,69 +66,74 @@ class Caller:
 
     async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
         arguments = tool.read(call)
-        ctx.calling = call.id
-        if begun := ctx.transcript.intent(call.id):
+        ctx.current_call_id = call.id
+        if begun := ctx.transcript.intent(call.id):  # a crash or a cancel cut this call off
             answer = await tool.resolve(ctx, call, begun.foreseen) if tool.resolve else None
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")
-        asked = ToolCall(id=call.id, name=call.name, arguments=arguments)
-        if refused := self.permission.settled(ctx, asked):
+        validated = ToolCall(id=call.id, name=call.name, arguments=arguments)
+        if refused := self.permission.refusal(ctx, validated):
             return await self._record(ctx, call, refused)
-        ctx.is_vouched_for = self.permission.vouches(ctx, asked)
-        if self.permission.needs_approval(ctx, asked):
-            decision = await self._ask(ctx, asked)
+        ctx.is_vouched_for = self.permission.vouches(ctx, validated)
+        if self.permission.needs_approval(ctx, validated):
+            decision = await self._ask_person(ctx, validated)
             if decision != Done("approved"):
                 return decision
             ctx.is_vouched_for = True
+        return await self._make(ctx, tool, call, arguments)
+
+    async def _make(
+        self, ctx: RunContext, tool: Tool, call: ToolCall, arguments: dict[str, Any]
+    ) -> Answer:
         if tool.effect == "transaction":
 
             def act(tx: Tx) -> Answer:
                 return tool.act(tx, ctx, **arguments)
 
             answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, act)
-            ctx.heard(*turns)
+            ctx.add_turns(*turns)
             return answer
         if tool.effect == "once":
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
-            # From here on a crash is told, not repeated.
-            ctx.heard(await ctx.store.write(journal.intend, ctx.lease, call, known))
-        return await self._record(ctx, call, await _in_time(ctx, tool, arguments))
+            # From this commit on the call is never made again by the runtime.
+            ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, call, known))
+        return await self._record(ctx, call, await _run_in_time(ctx, tool, arguments))
 
-    async def _ask(self, ctx: RunContext, call: ToolCall) -> Answer:
-        """What the person says to this call: parked until they do, recorded if they refuse."""
+    async def _ask_person(self, ctx: RunContext, call: ToolCall) -> Answer:
+        """Return the person's decision: pending until they decide, recorded if they refuse."""
 
         def ask(tx: Tx) -> Answer:
-            return approve(tx, ctx, call)
+            return self.permission.approve(tx, ctx, call)
 
         answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
-        ctx.heard(*turns)
+        ctx.add_turns(*turns)
         return answer
 
-    async def settle(self, ctx: RunContext) -> Halt | None:
-        """Write down what was answered, before the next call is made; whether to make it at all."""
-        if not ctx.answered:
+    async def write_deferred(self, ctx: RunContext) -> Halt | None:
+        """Commit the deferred answers; return a halt that was asked for meanwhile."""
+        if not ctx.deferred_answers:
             return None
-        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_answered())
+        return await ctx.store.write(journal.answer, ctx.lease, ctx.take_deferred_answers())
 
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:
-            # The yield point is next, or another call.
-            ctx.leave(call, await spill(ctx, call, answer))
+            # The next write commits it: the yield point, or another call.
+            ctx.defer_answer(call, await spill(ctx, call, answer))
         else:
-            ctx.heard(*await ctx.store.write(journal.record, ctx.lease, call, answer))
+            ctx.add_turns(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer
 
 
-async def _in_time(ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> Answer:
-    """Let a tool act for no longer than the time limit of the work allows."""
-    once = tool.effect == "once"
+async def _run_in_time(ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> Answer:
+    """Run the tool for no longer than the node's time limit allows."""
+    is_once = tool.effect == "once"
     left = ctx.seconds_left
-    limit = asyncio.timeout(None if left is None else left + ENDING_SECONDS * once)
+    limit = asyncio.timeout(None if left is None else left + GRACE_S * is_once)
     try:
         async with limit:
             return await tool.act(ctx, **arguments)
     except TimeoutError:
         if not limit.expired():
             raise
-    return Done(f"{TOO_LATE} {MAYBE}" if once else TOO_LATE, failed=True)
+    return Done(f"{TOO_LATE} {UNKNOWN}" if is_once else TOO_LATE, failed=True)

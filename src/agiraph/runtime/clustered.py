@@ -14,7 +14,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle import claims
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
@@ -40,14 +40,20 @@ OTHER_WORKER_S = 1.0
 
 class ClusteredEngine:
     def __init__(
-        self, jobs: JobQueue, url: str, store: Store, clock: Clock, drive: Drive, rounds: Rounds
+        self,
+        jobs: JobQueue,
+        url: str,
+        store: Store,
+        clock: Clock,
+        drive: Drive,
+        periodic: PeriodicTasks,
     ) -> None:
         self._jobs = jobs
         self._url = url
         self._store = store
         self._clock = clock
         self._drive = drive
-        self._rounds = rounds
+        self._periodic = periodic
         self._running: dict[Queue, asyncio.Task[None]] = {}
         self._again: set[Queue] = set()
         """Queues that got another job while one ran here: they are checked once more."""
@@ -65,18 +71,18 @@ class ClusteredEngine:
             *(self._url, (CONTROL_CHANNEL,)),
             on_connect=self._apply_missed_cancels,
             on_notification=self._on_cancel,
-            failures=self._rounds.streak("hearing of cancels"),
+            failures=self._periodic.streak("hearing of cancels"),
         )
-        deliver = self._jobs.deliver(self._run_job, self._rounds.streak("the job queue"))
+        deliver = self._jobs.deliver(self._run_job, self._periodic.streak("the job queue"))
         # The event loop keeps only weak references: without this list a task could be
         # collected while it runs. `stop` relies on the delivery being the first.
         self._tasks = [
             asyncio.create_task(deliver, name="queue"),
             asyncio.create_task(control, name="control"),
             asyncio.create_task(self._show_loop_alive(), name="turn"),
-            asyncio.create_task(self._rounds.go("timers", self._keep_time), name="timers"),
+            asyncio.create_task(self._periodic.repeat("timers", self._keep_time), name="timers"),
             asyncio.create_task(
-                self._rounds.go("reconciling queues", self._reconcile), name="reconcile"
+                self._periodic.repeat("reconciling queues", self._reconcile), name="reconcile"
             ),
         ]
 
@@ -152,9 +158,9 @@ class ClusteredEngine:
             if task.cancelled():
                 return RetryLater("cancelled")
             if isinstance(error := task.exception(), Exception):
-                self._rounds.item_failed(what, error, "it is retried")
+                self._periodic.item_failed(what, error, "it is retried")
                 return RetryLater(repr(error), FAILED_RETRY_S)
-            self._rounds.item_succeeded(what)
+            self._periodic.item_succeeded(what)
             return None
         finally:
             task.cancel()
@@ -185,13 +191,13 @@ class ClusteredEngine:
             if node is not None and node.cancel_requested:
                 task.cancel()
 
-    async def _keep_time(self) -> Rest | None:
+    async def _keep_time(self) -> Wait | None:
         """Ring the timers that are due; else return the pause before the next check."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
         if due is None or due > self._clock.now():
             return self._wait_for_alarm
-        await timers.ring(self._store, self._rounds)
+        await timers.fire_due(self._store, self._periodic)
         return None
 
     async def _wait_for_alarm(self) -> None:

@@ -1,8 +1,8 @@
-"""Command line: a program that works as a teammate, with files to talk through.
+"""Command line: runs a node whose worker is a program instead of a model.
 
-It finds its task in `_task.md`, hears through `_inbox.md`, speaks through `_outbox.md` and hands in
-with `_result.md`. Its processes end with it, with its time, with a cancel and with the runtime. A
-pause lets it work on to its end: it has no place to stop at.
+The program reads its task from `_task.md` and messages from `_inbox.md`, writes messages to
+`_outbox.md` and its result to `_result.md`. All its processes end when it exits, at its time limit,
+after a cancel, and with the runtime. A pause does not stop it, because it has no yield points.
 """
 
 import asyncio
@@ -24,10 +24,11 @@ from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
 from agiraph.home.safe_folder import Folder
-from agiraph.policies.permission import PermissionPolicy, approve
+from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
-from agiraph.runtime.program_mailbox import INBOX, LONGEST_OUTBOX, OUTBOX, Post, own_turns
+from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
 from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import threads
@@ -35,42 +36,45 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, shell
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
-LOOK_SECONDS = 0.25
-"""How often the files are looked at while the program runs."""
-LINGER_SECONDS = 10.0
-"""How long a program may go on once its result is there and stays as it is."""
-LONGEST_SECONDS = 3600.0
-"""How long it may take if its node does not say."""
-SHORTEST_SECONDS = 0.1
-LONGEST_RESULT = 20_000
-OUTPUT_SHOWN = 4000
-SELDOM, LONGEST_PAUSE = 1.1, 10.0
-"""How much longer each pause between two pieces of output is than the one before, and at most."""
+POLL_S = 0.25
+"""How often the files are read while the program runs."""
+LINGER_S = 10.0
+"""How long a program may run on after its result has stopped changing."""
+DEFAULT_LIMIT_S = 3600.0
+"""The time limit of a node without one."""
+SHORTEST_LIMIT_S = 0.1
+RESULT_CHARACTERS = 20_000
+OUTPUT_BYTES = 4000
+"""Bytes of output that one event shows."""
+BACKOFF, LONGEST_PAUSE_S = 1.1, 10.0
+"""Growth of the pause between two output events, and its limit: a chatty program must not fill the
+events table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program by name, with what it may see of the environment."""
+    """A program from the settings, and the environment variables it gets."""
 
     command: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     resumes: bool = False
-    """Whether it goes on where it was if it is started again, so that no one need be asked."""
+    """Whether the program continues its work when started again, so that nobody need be asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bridge:
+class ProgramRunner:
     """Runs a node of a `cli` agent."""
 
     commands: Mapping[str, Command]
+    """Programs from the settings, by name."""
 
     async def run(self, ctx: RunContext) -> Outcome:
+        """Run the program, or settle what an earlier runtime left of its run."""
         folder, _ = ctx.scope.resolve("scratch", "w")
         with folder:
-            if (outcome := await self._kept_back(ctx)) is not None:
+            if (outcome := await self._check_permission(ctx)) is not None:
                 return outcome
             try:
                 outcome = await self._finish_last_run(ctx, folder)
@@ -84,47 +88,49 @@ class Bridge:
         return outcome
 
     async def _finish_last_run(self, ctx: RunContext, folder: Folder) -> Outcome | None:
-        """Return what came of a run that an earlier runtime started; None: start the program."""
+        """Return the outcome of a run that an earlier runtime started; None: start the program."""
         run = await program_runs.last(ctx)
         if run is None:
             return None
-        post = Post(ctx, folder)
-        await post.collect()
+        mailbox = ProgramMailbox(ctx, folder)
+        await mailbox.collect()
         await program_runs.record(ctx, run)
-        if run.ended_by_itself or await asyncio.to_thread(_handed_in, folder):
+        if run.ended_by_itself or await asyncio.to_thread(_read_result, folder):
             return await _outcome(ctx, folder, run.result, cut_off=not run.ended_by_itself)
         named = self.commands.get(ctx.agent.command or "")
         if named is not None and named.resumes:
             return None
         # Mail for the run that died must not start the program again as a task of its own.
-        await post.exchange()
+        await mailbox.exchange()
         outcome = await program_runs.decide(ctx, run)
-        return await _with_files(ctx, folder, outcome) if isinstance(outcome, Failed) else outcome
+        return (
+            await _publish_partial(ctx, folder, outcome) if isinstance(outcome, Failed) else outcome
+        )
 
-    async def _kept_back(self, ctx: RunContext) -> Outcome | None:
-        """What became of a command that needs a person's word first, or may not be run at all.
+    async def _check_permission(self, ctx: RunContext) -> Outcome | None:
+        """Return the outcome if the command waits for approval or is refused; None if it may run.
 
-        One that is named in the settings a person has put there. Any other is a model's: it may do
-        no more than the same words in `bash`.
+        A person has put the programs of the settings there. A model wrote any other command, so it
+        is checked as a call of `bash` would be.
         """
         command = ctx.agent.command or ""
         is_foreign = is_from_strangers(ctx.tainted_by)
         if command in self.commands and not is_foreign:
             return None
-        # With a task that strangers had a hand in it is as a command that may reach them.
+        # A program is not run offline, so a tainted task makes it a command with network.
         arguments = {"command": command} | ({"network": True} if is_foreign else {})
-        call = ToolCall(id="command", name="bash", arguments=arguments)
-        if (waiting_on := ctx.waiting.get(call.id)) is not None:
+        call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
+        if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
-        policy = PermissionPolicy()
-        answer = policy.settled(ctx, call)
+        policy = PermissionPolicy({shell.bash.name: shell.bash})
+        answer = policy.refusal(ctx, call)
         if answer is None and policy.needs_approval(ctx, call):
 
             def ask(tx: Tx) -> Answer:
-                return approve(tx, ctx, call)
+                return policy.approve(tx, ctx, call)
 
             answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
-            ctx.heard(*turns)
+            ctx.add_turns(*turns)
         match answer:
             case Pending(waiting_on, reason):
                 return Parked((waiting_on,), reason)
@@ -135,22 +141,22 @@ class Bridge:
 
     async def _attempt(self, ctx: RunContext, folder: Folder) -> Run:
         call = program_runs.next_call(ctx)
-        post = Post(ctx, folder)
-        await asyncio.to_thread(_lay_out, ctx, folder)
-        await asyncio.to_thread(post.lay_out)
-        await post.exchange()
+        mailbox = ProgramMailbox(ctx, folder)
+        await asyncio.to_thread(_write_task, ctx, folder)
+        await asyncio.to_thread(mailbox.write_files)
+        await mailbox.exchange()
         intent = await ctx.store.write(
             journal.intend,
             ctx.lease,
             call,
             {"command": ctx.agent.command or ""},
             timeout_s=_seconds(ctx),
-            # Whatever it says from here on, no member of the team has looked at.
+            # From here on the thread is tainted: nobody on the team wrote what the program says.
             tainted_by=by_program(ctx.agent.name),
         )
-        ctx.heard(intent)
+        ctx.add_turns(intent)
         run = Run(call, await self._supervise(ctx, folder, call))
-        await post.collect()
+        await mailbox.collect()
         await program_runs.record(ctx, run)
         return run
 
@@ -167,16 +173,16 @@ class Bridge:
                 env=commands.child_environment(node, named.environment if named else {}),
                 view=shell.view(ctx, offline=False),
                 limits=ctx.command_rules.limits,
-                on_output=watch.hear,
+                on_output=watch.add_output,
             )
         )
         try:
             while not running.done() and not watch.is_over:
-                await asyncio.wait({running}, timeout=LOOK_SECONDS)
-                with suppress(StoreUnavailable):  # the program need not know
-                    await watch.look(last=running.done())
+                await asyncio.wait({running}, timeout=POLL_S)
+                with suppress(StoreUnavailable):  # the next poll tries again; the program runs on
+                    await watch.poll(last=running.done())
         finally:
-            # Cancelled, it ends its whole process tree before it lets go.
+            # `commands.run` kills the whole process tree before its cancellation ends.
             running.cancel()
             await asyncio.wait({running})
         if not running.cancelled():
@@ -187,48 +193,50 @@ class Bridge:
 
 
 class _Watch:
-    """Looks after a running program: what it says, whether it is silent, whether it is done."""
+    """Watches a running program: carries its mail, shows its output, notices when it is done."""
 
     def __init__(self, ctx: RunContext, folder: Folder) -> None:
         self._ctx = ctx
         self._folder = folder
-        self._post = Post(ctx, folder)
-        self._said, self._bytes = b"", 0
-        self._seen = 0
-        self._quiet = self._lingers = self._silent = 0.0
-        self._pause = LOOK_SECONDS
+        self._mailbox = ProgramMailbox(ctx, folder)
+        self._output, self._bytes = b"", 0
+        self._seen_bytes = 0
+        self._silent_s = self._lingering_s = self._since_event_s = 0.0
+        self._pause_s = POLL_S
         self._result = ""
 
     @property
     def is_over(self) -> bool:
-        return self._lingers >= LINGER_SECONDS
+        """Whether the program should be ended, because its result is complete."""
+        return self._lingering_s >= LINGER_S
 
-    def hear(self, piece: bytes) -> None:
-        self._said = (self._said + piece)[-OUTPUT_SHOWN:]
+    def add_output(self, piece: bytes) -> None:
+        self._output = (self._output + piece)[-OUTPUT_BYTES:]
         self._bytes += len(piece)
 
-    async def look(self, *, last: bool) -> None:
-        result = await asyncio.to_thread(_handed_in, self._folder)
+    async def poll(self, *, last: bool) -> None:
+        """Read the result and the outbox, deliver mail, and report output or silence."""
+        result = await asyncio.to_thread(_read_result, self._folder)
         is_settled = result and result == self._result
-        self._lingers = self._lingers + LOOK_SECONDS if is_settled else 0.0
+        self._lingering_s = self._lingering_s + POLL_S if is_settled else 0.0
         self._result = result
-        await self._post.exchange()
-        self._quiet = 0.0 if self._bytes > self._seen else self._quiet + LOOK_SECONDS
-        self._seen = self._bytes
-        await self._tell(last)
-        if self._quiet >= stalled.AFTER_SECONDS:
-            self._quiet = 0.0
+        await self._mailbox.exchange()
+        self._silent_s = 0.0 if self._bytes > self._seen_bytes else self._silent_s + POLL_S
+        self._seen_bytes = self._bytes
+        await self._show_output(last)
+        if self._silent_s >= stalled.AFTER_SECONDS:
+            self._silent_s = 0.0
             await self._ctx.store.write(stalled.report, self._ctx.node.id)
 
-    async def _tell(self, last: bool) -> None:
-        """Let everyone see what it printed since: at once, and ever more seldom if it goes on."""
-        self._silent += LOOK_SECONDS
-        if self._bytes == 0 or (self._silent < self._pause and not last):
+    async def _show_output(self, last: bool) -> None:
+        """Emit the output since the last event: at once, then at growing intervals."""
+        self._since_event_s += POLL_S
+        if self._bytes == 0 or (self._since_event_s < self._pause_s and not last):
             return
-        said, size = self._said, self._bytes
-        self._said, self._bytes, self._seen, self._silent = b"", 0, 0, 0.0
-        self._pause = min(self._pause * SELDOM, LONGEST_PAUSE)
-        text = said.decode(errors="replace").replace("\0", NO_TEXT)
+        output, size = self._output, self._bytes
+        self._output, self._bytes, self._seen_bytes, self._since_event_s = b"", 0, 0, 0.0
+        self._pause_s = min(self._pause_s * BACKOFF, LONGEST_PAUSE_S)
+        text = output.decode(errors="replace").replace("\0", NO_TEXT)
         await self._ctx.store.write(_emit_output, self._ctx.lease, text, size)
 
 
@@ -241,11 +249,11 @@ def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
 
 def _seconds(ctx: RunContext) -> float:
     left = ctx.seconds_left
-    return LONGEST_SECONDS if left is None else max(left, SHORTEST_SECONDS)
+    return DEFAULT_LIMIT_S if left is None else max(left, SHORTEST_LIMIT_S)
 
 
-def _lay_out(ctx: RunContext, folder: Folder) -> None:
-    """Write the task and what is known so far; but for a result, what was left stays."""
+def _write_task(ctx: RunContext, folder: Folder) -> None:
+    """Write the task and its context. Other files of an earlier run stay, except its result."""
     own = own_turns(ctx)
     assignment = next(turn.text for turn in own if turn.role == "user")
     words = Template(prompt("cli_task")).substitute(assignment=assignment)
@@ -256,7 +264,7 @@ def _lay_out(ctx: RunContext, folder: Folder) -> None:
         "team": {"id": ctx.team.id, "goal": ctx.team.goal},
         "agent": ctx.agent.name,
         "node": ctx.node.id,
-        "attempt": len(program_runs.begun(own)) + 1,
+        "attempt": len(program_runs.started_runs(own)) + 1,
         "acceptance": list(ctx.node.acceptance),
         "refs": {name: str(team / path) for name, path in ctx.node.refs.items()},
         "earlier": [str(team / "nodes" / node / "published") for node in earlier if node],
@@ -269,12 +277,12 @@ def _lay_out(ctx: RunContext, folder: Folder) -> None:
 async def _outcome(
     ctx: RunContext, folder: Folder, result: CommandResult, *, cut_off: bool = False
 ) -> Outcome:
-    """A result counts, and nothing else: least of all an exit code."""
-    handed_in = await asyncio.to_thread(_handed_in, folder)
-    if not handed_in:
-        return _nothing(result)
+    """Publish the result file. Only that file decides; an exit code is a doubt at most."""
+    result_text = await asyncio.to_thread(_read_result, folder)
+    if not result_text:
+        return _no_result(result)
     node = ctx.home.team(ctx.team.id).node(ctx.node.id)
-    await asyncio.to_thread(_clear_up, folder, node.folder)
+    await asyncio.to_thread(_move_mail_files, folder, node.folder)
     doubts: list[str] = []
     if result.ended == "exited" and result.exit_code != 0:
         doubts.append(f"its command ended with exit code {result.exit_code}")
@@ -282,25 +290,25 @@ async def _outcome(
         doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
     manifest: dict[str, str] = {}
     try:
-        manifest = await asyncio.to_thread(node.publish, handed_in)
+        manifest = await asyncio.to_thread(node.publish, result_text)
     except Refused as error:
         doubts.append(f"its files could not be published: {error}")
-    doubts += acceptance.lacks(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
-    return Finished(handed_in, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
+    doubts += acceptance.missing_evidence(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
+    return Finished(result_text, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
 
 
-def _handed_in(folder: Folder) -> str:
+def _read_result(folder: Folder) -> str:
     try:
-        text = folder.read(RESULT, limit=4 * LONGEST_RESULT).decode(errors="replace")
+        text = folder.read(RESULT, limit=4 * RESULT_CHARACTERS).decode(errors="replace")
     except Refused:
         return ""
     text = text.replace("\0", NO_TEXT).strip()
-    if len(text) <= LONGEST_RESULT:
+    if len(text) <= RESULT_CHARACTERS:
         return text
-    return f"{text[:LONGEST_RESULT]}\n… (this is the beginning; the whole text is in {RESULT})"
+    return f"{text[:RESULT_CHARACTERS]}\n… (this is the beginning; the whole text is in {RESULT})"
 
 
-def _nothing(result: CommandResult) -> Failed:
+def _no_result(result: CommandResult) -> Failed:
     last = program_runs.tail(result)
     ending = program_runs.ending(result)
     if result.ended == "timed_out":
@@ -310,11 +318,11 @@ def _nothing(result: CommandResult) -> Failed:
     )
 
 
-async def _with_files(ctx: RunContext, folder: Folder, failed: Failed) -> Failed:
-    """Publish what a program that was cut off has left, as a partial result."""
+async def _publish_partial(ctx: RunContext, folder: Folder, failed: Failed) -> Failed:
+    """Publish the files of a program that was cut off, as a partial result."""
     node = ctx.home.team(ctx.team.id).node(ctx.node.id)
     try:
-        await asyncio.to_thread(_clear_up, folder, node.folder)
+        await asyncio.to_thread(_move_mail_files, folder, node.folder)
         manifest = await asyncio.to_thread(node.publish, failed.detail, partial=True)
     except Refused as error:
         where = f"nodes/{ctx.node.id}/scratch, because they could not be published: {error}"
@@ -323,9 +331,9 @@ async def _with_files(ctx: RunContext, folder: Folder, failed: Failed) -> Failed
     return Failed(failed.reason, f"{failed.detail} {where}", manifest=manifest)
 
 
-def _clear_up(scratch: Folder, node: Folder) -> None:
-    """What was only for talking is kept beside the result, not in it."""
+def _move_mail_files(scratch: Folder, node: Folder) -> None:
+    """Move the task, context and mail files out of scratch/, so that they are not published."""
     for name in (TASK, CONTEXT, INBOX, OUTBOX):
-        with suppress(Refused):  # it was removed, or something else was made of it
-            node.write(name, scratch.read(name, limit=LONGEST_OUTBOX), synced=False)
+        with suppress(Refused):  # the program removed it or made a folder of it
+            node.write(name, scratch.read(name, limit=OUTBOX_BYTES), synced=False)
             scratch.remove(name)

@@ -1,12 +1,12 @@
-"""Compaction: a thread that outgrows its model's window goes on from a summary.
+"""Compaction: replaces the beginning of a thread that outgrows the model's window by a summary.
 
-First a turn to write down what matters, then a summary in the model's own words, then one commit
-that cuts: from there on the thread is shown from the summary. Old turns stay where they are.
+Three stages: the model saves what matters to files, then it writes a summary, then one commit adds
+the summary as a cut. From then on the model is shown the thread from the cut on; the older turns
+stay in the database.
 """
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import Refused
@@ -14,31 +14,34 @@ from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import planning, texts
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 FULL = 0.75
-"""The share of the window at which it is time: the rest is for the flush, the summary, a reply."""
-DIGEST = 200
-"""How much of each old answer a digest without a model keeps, in characters."""
-FILES = 100
+"""The share of the window at which a thread is compacted; the stages need the rest."""
+DIGEST_CHARACTERS = 200
+"""Characters of each answer in a digest, the summary that is made without a model."""
+MAX_FILES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
     window: int
-    """Tokens the agent's model can be shown at once."""
+    """Tokens that a request to the agent's model may have."""
 
-    async def fit(self, loop: "Loop", ctx: RunContext) -> StopReason | Outcome | None:
-        """Shorten the thread if it is time; why not, if money is missing, or how it ended."""
+    async def compact_if_full(self, steps: Steps, ctx: RunContext) -> StopReason | Outcome | None:
+        """Compact the thread if it fills most of the window.
+
+        Returns the reason if the budget has too little left for it, or the outcome if a tool call
+        of the flush ended or parked the node. Each stage leaves a turn with its own `ref`, so a
+        crash in between continues with the stage that is missing.
+        """
         transcript = ctx.transcript
         number = transcript.cuts + 1
         flush, ask = f"flush:{number}", f"compact:{number}"
@@ -47,64 +50,68 @@ class Compaction:
                 if size(transcript) < FULL * self.window:
                     return None
                 notice = SystemNote(flush, prompt("compaction_flush"))
-                if reason := await loop.catch_up(ctx, notice, hear=False):
+                if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
                     return reason
             if transcript.last_spoken.ref == flush:
-                reply = await loop.think(ctx, "compaction")
-                if outcome := await loop.act(ctx, reply.calls):
+                reply = await steps.think(ctx, "compaction")
+                if outcome := await steps.act(ctx, reply.calls):
                     return outcome
-            if reason := await loop.catch_up(ctx, SystemNote(ask, prompt("compact")), hear=False):
+            notice = SystemNote(ask, prompt("compact"))
+            if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
                 return reason
         if transcript.last_spoken.ref == ask:
-            await loop.think(ctx, "compaction", may_call=False)
+            await steps.think(ctx, "compaction", may_call=False)
         last = transcript.last_reply
         await self._cut(ctx, number, last.text if last else "")
         return None
 
-    async def force(self, ctx: RunContext) -> bool:
-        """The server says it is too long: cut without asking it; False if that was done before."""
+    async def compact_now(self, ctx: RunContext) -> bool:
+        """Compact without the model, because it refused the thread as too long.
+
+        Return False if the thread was just compacted: doing it again would not make it shorter.
+        """
         if ctx.transcript.last_spoken.is_summary:
             return False
         await self._cut(ctx, ctx.transcript.cuts + 1, digest(ctx.transcript, self.window))
         return True
 
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
-        around = await ctx.store.read(_around, ctx.node)
-        state = "\n\n".join([await asyncio.to_thread(_state, ctx), *around])
+        rows = await ctx.store.read(_state_of_rows, ctx.node)
+        state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)
         ref = f"summary:{number}"
-        ctx.heard(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
+        ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
 
 
 def size(transcript: Transcript) -> int:
-    """How many tokens the next request will have: counted by the model, or about what it takes."""
-    said = 0
+    """Return the tokens of the next request: the provider's last count plus an estimate since."""
+    characters = 0
     for index in range(len(transcript.turns) - 1, transcript.first - 1, -1):
         turn = transcript.turns[index]
         if turn.role == "assistant" and turn.usage.input_tokens:
-            return turn.usage.tokens + said // 4
-        said += len(turn.text) + sum(len(str(call.arguments)) for call in turn.calls)
-    return (said + len(transcript.system)) // 4
+            return turn.usage.tokens + characters // 4
+        characters += len(turn.text) + sum(len(str(call.arguments)) for call in turn.calls)
+    return (characters + len(transcript.system)) // 4
 
 
 def digest(transcript: Transcript, window: int) -> str:
-    """What was done, call by call, in few words: for want of a model that could still read it."""
+    """Return a summary without a model: each reply and call, shortened, newest kept."""
     answers = {t.ref: t.text for t in transcript.turns if t.role == "tool"}
     lines: list[str] = []
     for turn in transcript.spoken():
         if turn.role == "assistant" and turn.text:
-            lines.append(f"You said: {turn.text[:DIGEST]}")
+            lines.append(f"You said: {turn.text[:DIGEST_CHARACTERS]}")
         for call in turn.calls:
-            subject = str(next(iter(call.arguments.values()), ""))[:DIGEST]
-            lines.append(f"{call.name}({subject}) → {answers.get(call.id, '')[:DIGEST]}")
-    room = window  # a quarter of the window, at four characters a token
-    while lines and sum(map(len, lines)) > room:
+            subject = str(next(iter(call.arguments.values()), ""))[:DIGEST_CHARACTERS]
+            lines.append(f"{call.name}({subject}) → {answers.get(call.id, '')[:DIGEST_CHARACTERS]}")
+    characters = window  # a quarter of the window, at four characters a token
+    while lines and sum(map(len, lines)) > characters:
         lines.pop(0)
     return "\n".join(lines)
 
 
-def _around(tx: Tx, node: WorkNode) -> list[str]:
-    """What was given away, what is waited for together, and what a person was asked."""
+def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
+    """Return sections on delegated tasks, stages, questions to the person, and promises."""
     lines: list[str] = []
     given = [
         f"- {texts.title_of(child)} ({child.id}): {child.status}"
@@ -117,7 +124,7 @@ def _around(tx: Tx, node: WorkNode) -> list[str]:
     if together:
         lines.append("Your stages:\n" + "\n".join(together))
     asked = [
-        f"- {question.text[:DIGEST]} ({'answered' if question.answered_at else 'open'})"
+        f"- {question.text[:DIGEST_CHARACTERS]} ({'answered' if question.answered_at else 'open'})"
         for question in messages.of_node(tx, node.id)
         if question.kind in NEEDS_ANSWER
     ]
@@ -130,17 +137,18 @@ def _around(tx: Tx, node: WorkNode) -> list[str]:
     return lines
 
 
-def _state(ctx: RunContext) -> str:
-    """What is so, as rows and files have it, whatever the summary says."""
+def _state_of_files(ctx: RunContext) -> str:
+    """Return the assignment, the files in scratch/ and the turns used, which a summary may get
+    wrong."""
     lines = [f"Your assignment:\n{ctx.node.task}"]
     if ctx.node.acceptance:
         lines.append("Done means:\n" + "\n".join(f"- {line}" for line in ctx.node.acceptance))
     folder, name = ctx.scope.resolve("scratch", "r")
     with folder:
         try:
-            files = [f"- {e.name} ({e.size} bytes)" for e in folder.sub(name).walk(limit=FILES)]
+            files = [f"- {e.name} ({e.size} bytes)" for e in folder.sub(name).walk(limit=MAX_FILES)]
         except Refused:
-            files = [f"- more than {FILES}; list_files shows them"]
+            files = [f"- more than {MAX_FILES}; list_files shows them"]
     lines.append("Files in scratch/:\n" + ("\n".join(files) or "- none"))
-    used = f"{ctx.tally.turns} of {ctx.node.budget.turns} turns are used."
+    used = f"{ctx.consumed.turns} of {ctx.node.budget.turns} turns are used."
     return "\n\n".join([*lines, used])

@@ -1,4 +1,4 @@
-"""Dispatcher: works off an agent's queue and writes down how each run ended."""
+"""Dispatcher: claims the next node of a queue, runs it, and records how the run ended."""
 
 import asyncio
 import contextlib
@@ -24,8 +24,8 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue, StopReason
 from agiraph.runtime.calls import Halted
 from agiraph.runtime.executor import Executor
-from agiraph.runtime.lanes import Lanes, lanes
-from agiraph.runtime.periodic import Rounds
+from agiraph.runtime.lanes import LaneLimits, lane_limits
+from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.board import leases, texts
 from agiraph.services.lifecycle import claims, endings, journal
 from agiraph.store import threads
@@ -34,26 +34,27 @@ from agiraph.store.database import Store
 log = logging.getLogger("agiraph.dispatch")
 
 STORE = "the store"
-"""What running work waits for together; its failure is logged once for all of it."""
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-MODEL_PAUSE = 30.0
-LONGEST_MODEL_PAUSE = 900.0
-LONGEST_DETAIL = 4000
-"""Characters of what a bug of ours said that its node's end carries; the log has all of it."""
+"""All runs wait for the store together, so its failure is logged once for all of them."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+"""The pause before the store is tried again; doubled with each failure in a row."""
+MODEL_PAUSE_S, LONGEST_MODEL_PAUSE_S = 30.0, 900.0
+DETAIL_CHARACTERS = 4000
+"""Characters of an unexpected error that the node's row keeps; the log has the traceback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatcher:
+    """Runs nodes, and maps every way a run can end to one write."""
+
     store: Store
     clock: Clock
     executor: Executor
-    rounds: Rounds
-    lanes: Lanes = field(default_factory=lanes)
+    periodic: PeriodicTasks
+    lane_limits: LaneLimits = field(default_factory=lane_limits)
 
     async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
-        """Run the next node of a queue; False if there is none that could run."""
-        async with self.lanes[queue.lane]:
+        """Run the next node of a queue; return False if no node of it can run now."""
+        async with self.lane_limits[queue.lane]:
             lease = await self._claim(queue, owner=owner, only=only)
             if lease is None:
                 return False
@@ -63,70 +64,74 @@ class Dispatcher:
                 node=lease.node_id,
                 thread=lease.thread_id,
             ):
-                log.info("at work")
+                log.info("started to work")
                 await self.run(lease)
                 return True
 
     async def run(self, lease: Lease) -> None:
-        """Run one node; whatever happens, its row says how it stands afterwards."""
-        pause, again = FIRST_PAUSE, False
+        """Run one leased node. When this returns, the node's row says how the run ended."""
+        pause_s, is_retry = FIRST_PAUSE_S, False
         while True:
             try:
-                if again:  # the model may have been asked, and its answer not written down
+                if is_retry:  # the model may have been called, and its reply not written
                     await self.store.write(leases.charge_lost_call, lease)
-                    self.rounds.item_succeeded(STORE)
+                    self.periodic.item_succeeded(STORE)
                 return await self._attempt(lease)
             except Fenced:
-                log.warning("%s was taken over; this runner lets go of it", lease.node_id)
+                # Another run holds a newer lease. Nothing may be written here, not even a failure.
+                log.warning("%s was claimed by another process; this run stops", lease.node_id)
                 return None
             except StoreUnavailable as error:
-                # Nothing was written, so nothing is lost: the journal says where to go on.
+                # The failed write changed nothing, so the run starts again from the thread.
                 self._store_failed(error)
-                await self.clock.sleep(pause)
-                pause, again = min(pause * 2, LONGEST_PAUSE), True
+                await self.clock.sleep(pause_s)
+                pause_s, is_retry = min(pause_s * 2, LONGEST_PAUSE_S), True
             except asyncio.CancelledError:
-                await asyncio.shield(self._let_go(lease))
+                await asyncio.shield(self._release(lease))
                 raise
 
     def _store_failed(self, error: StoreUnavailable) -> None:
-        self.rounds.item_failed(STORE, error, "work waits for it", trace=False)
+        self.periodic.item_failed(STORE, error, "work waits for it", trace=False)
 
-    async def _let_go(self, lease: Lease) -> None:
-        """The process stops, or somebody cancelled: back into the queue, where claim decides."""
+    async def _release(self, lease: Lease) -> None:
+        """Put the node back into its queue: the process stops, or the node was cancelled.
+
+        The next claim sees a cancel request and ends the node.
+        """
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
             await self.store.write(claims.release, lease)
 
     async def _claim(self, queue: Queue, *, owner: str, only: TeamId | None) -> Lease | None:
-        pause = FIRST_PAUSE
+        pause_s = FIRST_PAUSE_S
         while True:
             claiming = asyncio.ensure_future(
                 self.store.write(claims.claim, queue, owner=owner, only=only)
             )
             try:
                 lease = await asyncio.shield(claiming)
-                self.rounds.item_succeeded(STORE)
+                self.periodic.item_succeeded(STORE)
                 return lease
             except StoreUnavailable as error:
                 self._store_failed(error)
-                await self.clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                await self.clock.sleep(pause_s)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             except asyncio.CancelledError:
-                # A claim under way may succeed: a lease that nobody holds would block its agent.
+                # The claim may still commit. A lease that no run uses would block its agent.
                 with contextlib.suppress(StoreUnavailable):
                     if lease := await claiming:
-                        await self._let_go(lease)
+                        await self._release(lease)
                 raise
 
     async def _attempt(self, lease: Lease) -> None:
-        """Run the node and write down how that ended; whatever breaks in either ends it, too."""
+        """Run the node and record its end; an unexpected error fails the node with `broken`."""
         try:
             await self._run_once(lease)
         except (Fenced, StoreUnavailable, StoreDamaged):
             raise
         except Exception as error:
-            log.exception("%s broke", lease.node_id)
+            log.exception("%s failed with an unexpected error", lease.node_id)
             detail = "".join(traceback.format_exception_only(error)).strip()
-            detail = texts.truncate(detail, LONGEST_DETAIL)
+            detail = texts.truncate(detail, DETAIL_CHARACTERS)
             await self.store.write(journal.end, lease, Failed(StopReason.BROKEN, detail))
 
     async def _run_once(self, lease: Lease) -> None:
@@ -140,27 +145,30 @@ class Dispatcher:
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
         except (ModelError, Misconfigured) as error:
-            # Only a person can help: a key, a name, a limit. Nothing is lost until they do.
+            # A person must correct a key, a name or a limit. The node waits for their answer.
             text = f"I cannot go on: {error} Tell me when I should try again."
             await self.store.write(
                 claims.ask_whether_to_continue, lease, reason=str(error), text=text
             )
         else:
-            await self._write_down(lease, outcome)
+            await self._record(lease, outcome)
 
-    async def _write_down(self, lease: Lease, outcome: Outcome) -> None:
+    async def _record(self, lease: Lease, outcome: Outcome) -> None:
         match outcome:
             case Parked():
                 await self.store.write(claims.park, lease, outcome)
             case Finished(reason=StopReason.ANSWERED) | Failed():
                 await self.store.write(journal.end, lease, outcome)
             case Finished():
-                pass  # the call that ended the node committed its end
+                pass  # the tool call that ended the node committed its end
             case _:
                 assert_never(outcome)
 
     async def _model_pause(self, lease: Lease, error: ModelUnavailable) -> float:
-        """Wait as long again as it has been out already, within bounds."""
-        said = await self.store.read(threads.last_turn_of_agent, lease.thread_id)
-        out = (self.clock.now() - said.at).total_seconds() if said else 0.0
-        return max(min(max(out, MODEL_PAUSE), LONGEST_MODEL_PAUSE), error.retry_after or 0.0)
+        """Return the pause before the next try: as long as the model has been out already, bounded.
+
+        The last turn says since when, so the backoff survives a restart.
+        """
+        last = await self.store.read(threads.last_turn_of_agent, lease.thread_id)
+        out = (self.clock.now() - last.at).total_seconds() if last else 0.0
+        return max(min(max(out, MODEL_PAUSE_S), LONGEST_MODEL_PAUSE_S), error.retry_after or 0.0)

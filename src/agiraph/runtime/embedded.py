@@ -1,4 +1,4 @@
-"""Embedded: the engine of one process on one database file. Nothing is polled."""
+"""Embedded engine: one process on one database file. It is driven by commits and never polls."""
 
 import asyncio
 from datetime import datetime
@@ -9,49 +9,49 @@ from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
 from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.store import nodes, waits
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath
 
-AGAIN_SECONDS = 30.0
-"""How long a queue is left alone that could not be worked off, for whatever reason."""
+RETRY_S = 30.0
+"""The pause before a queue is tried again whose run ended with an unexpected error."""
 
 
 class EmbeddedEngine:
-    """A commit that leaves something to do wakes its queue; one task sleeps to the next due time.
+    """Each commit wakes the queues it has given work; one task sleeps until the next due time.
 
-    The home's lock keeps every other runtime away, so a node found running was left by a crash.
+    The home's lock keeps every other runtime out, so a node found running was left by a crash.
     """
 
-    def __init__(self, store: Store, clock: Clock, drive: Drive, rounds: Rounds) -> None:
+    def __init__(self, store: Store, clock: Clock, drive: Drive, periodic: PeriodicTasks) -> None:
         self._store = store
         self._clock = clock
         self._drive = drive
-        self._rounds = rounds
+        self._periodic = periodic
         self._owner = new_id("run")
         self._running: dict[Queue, asyncio.Task[None]] = {}
-        self._again: set[Queue] = set()
-        self._timers: asyncio.Task[None] | None = None
-        self._alarm = asyncio.Event()
+        self._woken: set[Queue] = set()
+        self._timer_task: asyncio.Task[None] | None = None
+        self._timers_changed = asyncio.Event()
         self._changed = asyncio.Event()
         self._stopping = False
         self._only: TeamId | None = None
 
     async def start(self, only: TeamId | None = None) -> None:
         self._only = only
-        # The home is ours alone: whatever is running now was left behind.
+        # This process holds the home's lock: a node that is running now was left by a crash.
         await self._store.write(nodes.forget_owners)
-        self._store.subscribe(self._notice)
-        self._timers = asyncio.create_task(
-            self._rounds.go("timers", self._keep_time), name="timers"
+        self._store.subscribe(self._on_commit)
+        self._timer_task = asyncio.create_task(
+            self._periodic.repeat("timers", self._fire_timers), name="timers"
         )
         for queue in await self._store.read(nodes.queues):
             self._wake(queue)
 
     async def stop(self) -> None:
         self._stopping = True
-        tasks = [*self._running.values(), *([self._timers] if self._timers else [])]
+        tasks = [*self._running.values(), *([self._timer_task] if self._timer_task else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -61,58 +61,62 @@ class EmbeddedEngine:
             self._changed.clear()
             await self._changed.wait()
 
-    def _notice(self, aftermath: Aftermath) -> None:
+    def _on_commit(self, aftermath: Aftermath) -> None:
         for queue in aftermath.wakes:
             self._wake(queue)
         for queue in aftermath.cancels:
             if task := self._running.get(queue):
                 task.cancel()
         if aftermath.alarm:
-            self._alarm.set()
+            self._timers_changed.set()
 
     def _wake(self, queue: Queue) -> None:
         if self._stopping:
             return
         if queue in self._running:
-            self._again.add(queue)
+            self._woken.add(queue)
             return
         task = asyncio.create_task(self._run(queue), name=f"drive {queue.key}")
         self._running[queue] = task
         task.add_done_callback(lambda done: self._finished(queue, done))
 
     async def _run(self, queue: Queue) -> None:
-        """Work off a queue. Who wakes it while a node runs is heard by the look that follows."""
+        """Run the queue's nodes until none can run.
+
+        A wake that arrives while a node runs sets a flag, which is checked before this returns.
+        """
         found = True
-        while found or queue in self._again:
-            self._again.discard(queue)
+        while found or queue in self._woken:
+            self._woken.discard(queue)
             found = await self._drive(queue, owner=self._owner, only=self._only)
-        self._rounds.item_succeeded(f"work on the queue of {queue.key}")
+        self._periodic.item_succeeded(f"work on the queue of {queue.key}")
 
     def _finished(self, queue: Queue, task: asyncio.Task[None]) -> None:
         del self._running[queue]
         self._changed.set()
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
-            then = f"it is retried in {AGAIN_SECONDS:.0f} s"
-            self._rounds.item_failed(f"work on the queue of {queue.key}", error, then)
-            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake, queue)
-        elif queue in self._again or task.cancelled():
+            then = f"it is retried in {RETRY_S:.0f} s"
+            self._periodic.item_failed(f"work on the queue of {queue.key}", error, then)
+            asyncio.get_running_loop().call_later(RETRY_S, self._wake, queue)
+        elif queue in self._woken or task.cancelled():
             self._wake(queue)
 
-    async def _keep_time(self) -> Rest | None:
-        """Ring what is due, then rest until the next due time."""
-        self._alarm.clear()
+    async def _fire_timers(self) -> Wait | None:
+        """Fire the due timers, or return the wait for the next due time."""
+        # Before the read, so that a timer which is committed meanwhile is not missed.
+        self._timers_changed.clear()
         due = await self._store.read(waits.next_due)
         if due is not None and due <= self._clock.now():
-            await timers.ring(self._store, self._rounds)
+            await timers.fire_due(self._store, self._periodic)
             return None
-        return self._alarm.wait if due is None else partial(self._nap, due)
+        return self._timers_changed.wait if due is None else partial(self._sleep_until, due)
 
-    async def _nap(self, due: datetime) -> None:
-        """Sleep until this time; a nearer one written meanwhile wakes us early."""
-        reached = asyncio.create_task(self._clock.sleep_until(due))
-        nearer = asyncio.create_task(self._alarm.wait())
+    async def _sleep_until(self, due: datetime) -> None:
+        """Sleep until this time, or until a commit sets or changes a timer."""
+        due_time = asyncio.create_task(self._clock.sleep_until(due))
+        changed = asyncio.create_task(self._timers_changed.wait())
         try:
-            await asyncio.wait({reached, nearer}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({due_time, changed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            reached.cancel()
-            nearer.cancel()
+            due_time.cancel()
+            changed.cancel()

@@ -1,6 +1,9 @@
-"""Engine: who looks at whose queue, and when. The rows decide who owns what."""
+"""Engine: decides which process works on which agent's queue, and when.
 
-from collections.abc import Awaitable, Callable
+An engine only schedules. Which run owns a node is decided by the lease in the node's row, so two
+processes that pick the same queue cannot both work on a node.
+"""
+
 from typing import Protocol
 
 from agiraph.domain.ids import TeamId
@@ -9,23 +12,22 @@ from agiraph.domain.work import Queue
 
 class Drive(Protocol):
     async def __call__(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
-        """Run what is next in this queue; False if there was nothing that could run."""
+        """Run the next node of this queue; return False if no node of it can run now."""
         ...
-
-
-Ring = Callable[[], Awaitable[object]]
-"""Settle the waits whose time has come."""
 
 
 class Engine(Protocol):
     async def start(self, only: TeamId | None = None) -> None:
-        """Take up what a former process left, then whatever is committed; of one team, or all."""
+        """Run the nodes that a stopped process left, then every node that is committed.
+
+        With `only`, nodes of other teams are left alone.
+        """
         ...
 
     async def stop(self) -> None:
-        """Let go of everything; running nodes go back to their queues."""
+        """Stop all runs; their nodes go back to their queues."""
         ...
 
     async def idle(self) -> None:
-        """Return when no node can run: all are done, or wait for a person or a time."""
+        """Return when no node can run: each has ended, or waits for a person or a time."""
         ...

@@ -1,4 +1,8 @@
-"""Executor: sets an agent down at its node and lets it work: a model in the loop, or a command."""
+"""Executor: runs one leased node: loads its rows, prepares its folders, and starts the right run.
+
+A `work` node is run by a model in the loop or by a program, a `reply` or `reflection` node by its
+own module.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,6 +16,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.time import Clock
+from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
@@ -21,12 +26,14 @@ from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
+from agiraph.run_context import RunContext
 from agiraph.runtime import prompt, reflection, reply
-from agiraph.runtime.calls import Caller
-from agiraph.runtime.command_line import Bridge, Command
+from agiraph.runtime.calls import ToolCaller
+from agiraph.runtime.command_line import Command, ProgramRunner
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.loop import Loop
-from agiraph.runtime.prompt import Opening, Start
+from agiraph.runtime.prompt import Opening, PriorKnowledge
+from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.board import planning
 from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
@@ -37,54 +44,55 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
-from agiraph.tools.delegation import described
+from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 from agiraph.web.access import Web
 
 
-class _Seat(NamedTuple):
-    """Everything about a lease that has to be read before its run can start."""
+class _Loaded(NamedTuple):
+    """The rows that a run starts from, read in one transaction."""
 
     team: Team
     agent: Agent
     node: WorkNode
     giver: str | None
-    """The teammate who gave the node away."""
+    """The name of the teammate who assigned the node; None if a person did."""
     turns: list[Turn]
     attachments: tuple[Attachment, ...]
-    """What a person sent along with what they asked for."""
-    waiting: dict[str, WaitingOn]
-    paid_from: tuple[Envelope, ...]
+    """Files that a person attached to their message."""
+    parked_calls: dict[str, WaitingOn]
+    envelopes: tuple[Envelope, ...]
     deadline: datetime | None
-    start: Start | None
-    """What is known for work that is only about to begin."""
+    prior_knowledge: PriorKnowledge | None
+    """What the agent knows that may help; loaded for a node without turns only."""
 
 
-def _seat(tx: Tx, lease: Lease) -> _Seat:
+def _load(tx: Tx, lease: Lease) -> _Loaded:
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id)
     by_teammate = node.creator_id not in (HUMAN, SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
     left = seconds_left(tx, node)
     is_fresh = node.lane == "work" and not turns
-    return _Seat(
+    return _Loaded(
         team=TEAMS.get(tx, lease.team_id),
         agent=agent,
         node=node,
         giver=planning.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
         turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
-        waiting={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
-        paid_from=envelopes(tx, node),
+        parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
+        envelopes=envelopes(tx, node),
         deadline=None if left is None else tx.now + timedelta(seconds=left),
-        start=prompt.start(tx, agent, node) if is_fresh else None,
+        prior_knowledge=prompt.load_knowledge(tx, agent, node) if is_fresh else None,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
+    """Runs nodes with the models, tools and programs of this installation."""
+
     store: Store
     home: Home
     clock: Clock
@@ -92,153 +100,158 @@ class Executor:
     extra_tools: tuple[Tool, ...] = ()
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
-    """Commands that work as teammates, by the names they are hired under."""
+    """Programs from the settings that can be hired as workers, by name."""
     reply_model: str = ""
-    """Who answers people; empty: each agent's own model."""
+    """The model that writes replies to people; empty: each agent's own model."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = CommandRules()
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
-    """Teams whose folder is laid out, with the goal that stands in it."""
+    """Teams whose folder exists, with the goal that was written into it."""
     toolsets: dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]] = field(
         default_factory=dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]], repr=False
     )
-    """The tools of each role, or of a choice of names: the same objects for all who have them."""
+    """Tools by role and chosen names: agents with the same tools share the same objects."""
 
     @property
-    def _known_tools(self) -> frozenset[str]:
-        return frozenset(BUILT_IN) | {tool.name for tool in self.extra_tools}
+    def _known_tools(self) -> Mapping[str, ToolProperties]:
+        known = (*BUILT_IN.values(), *self.extra_tools)
+        return {tool.name: tool.properties for tool in known}
 
     async def run(self, lease: Lease) -> Outcome:
-        seat = await self.store.write(_seat, lease)
+        """Run the leased node until it is finished, parked or failed."""
+        loaded = await self.store.write(_load, lease)
         if self.tracing is None:
-            return await self._run(lease, seat)
-        with self.tracing.run(seat.agent, seat.node, lease) as span:
-            outcome = await self._run(lease, seat)
-            self.tracing.ended(span, outcome)
+            return await self._run(lease, loaded)
+        with self.tracing.run(loaded.agent, loaded.node, lease) as span:
+            outcome = await self._run(lease, loaded)
+            self.tracing.set_outcome(span, outcome)
             return outcome
 
-    async def _run(self, lease: Lease, seat: _Seat) -> Outcome:
-        match seat.node.lane:
+    async def _run(self, lease: Lease, loaded: _Loaded) -> Outcome:
+        match loaded.node.lane:
             case "work":
-                return await self._work(lease, seat)
+                return await self._work(lease, loaded)
             case "reply":
-                return await self._reply(lease, seat)
+                return await self._reply(lease, loaded)
             case "reflection":
-                return await self._reflect(lease, seat)
+                return await self._reflect(lease, loaded)
 
-    async def _work(self, lease: Lease, seat: _Seat) -> Outcome:
-        folder = self._team_folder(seat.team)
-        await self._lay_out(seat, folder)
-        tools: Mapping[str, Tool] = {} if seat.agent.kind == "cli" else self._tools(seat)
-        ctx = self._context(lease, seat, folder)
-        if not seat.turns:
+    async def _work(self, lease: Lease, loaded: _Loaded) -> Outcome:
+        folder = self._team_folder(loaded.team)
+        await self._prepare_folders(loaded, folder)
+        tools: Mapping[str, Tool] = {} if loaded.agent.kind == "cli" else self._tools(loaded)
+        ctx = self._context(lease, loaded, folder)
+        if not loaded.turns:
             specs = tuple(tool.spec for tool in tools.values())
             now = self.clock.now()
-            assert seat.start is not None
-            known = await prompt.known(ctx, seat.start)
-            system = prompt.system_prompt(seat.team, seat.agent, folder, specs, now, known)
-            said = prompt.assignment(seat.node, giver=seat.giver)
-            await _begin(ctx, Opening(system, said, seat.attachments))
-        if seat.agent.kind == "cli":
-            return await Bridge(self.commands).run(ctx)
-        return await self._loop(ctx, tools).run(ctx)
+            assert loaded.prior_knowledge is not None
+            known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
+            system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
+            assignment = prompt.assignment(loaded.node, giver=loaded.giver)
+            await _begin(ctx, Opening(system, assignment, loaded.attachments))
+        if loaded.agent.kind == "cli":
+            return await ProgramRunner(self.commands).run(ctx)
+        compaction = Compaction(self.models.window(ctx.agent.model))
+        return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
 
-    async def _reply(self, lease: Lease, seat: _Seat) -> Outcome:
-        """Answer what a person said, beside whatever the agent works on."""
-        agent = replace(seat.agent, model=self.reply_model or seat.agent.model)
-        ctx = self._context(lease, seat._replace(agent=agent))
-        if not seat.turns:
+    async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
+        """Answer a person's message, while the agent's work goes on in its own lane."""
+        agent = replace(loaded.agent, model=self.reply_model or loaded.agent.model)
+        ctx = self._context(lease, loaded._replace(agent=agent))
+        if not loaded.turns:
             await _begin(ctx, await reply.opening(ctx))
         try:
-            loop = self._loop(ctx, FOREGROUND, patient=False)
+            steps = self._steps(ctx, FOREGROUND, patient=False)
         except Misconfigured as error:
-            return await reply.without_a_model(ctx, error)
-        return await reply.answer(loop, ctx)
+            return await reply.acknowledge(ctx, error)
+        return await reply.answer(steps, ctx)
 
-    async def _reflect(self, lease: Lease, seat: _Seat) -> Outcome:
-        """Look back on work that is done."""
-        ctx = self._context(lease, seat)
-        if not seat.turns:
+    async def _reflect(self, lease: Lease, loaded: _Loaded) -> Outcome:
+        """Extract insights from closed threads."""
+        ctx = self._context(lease, loaded)
+        if not loaded.turns:
             await _begin(ctx, await reflection.opening(ctx))
-        return await reflection.look_back(self._loop(ctx, {}), ctx)
+        window = self.models.window(ctx.agent.model)
+        return await reflection.reflect(self._steps(ctx, {}), ctx, window)
 
-    def _loop(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Loop:
-        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy()
+    def _steps(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Steps:
+        budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy(tools)
         model = self.models.resolve(ctx.agent.model, patient=patient)
-        caller = Caller(tools=tools, budget=budget, permission=permission)
+        caller = ToolCaller(tools=tools, budget=budget, permission=permission)
         if (tracing := self.tracing) is not None:
             thread_id = ctx.lease.thread_id
             model = TracedModel(model=model, tracing=tracing, thread_id=thread_id)
             caller = TracedCaller(
                 tools=tools, budget=budget, permission=permission, tracing=tracing
             )
-        return Loop(
+        return Steps(
             model=model,
             budget=budget,
             breaker=Breaker(tools),
-            compaction=Compaction(self.models.window(ctx.agent.model)),
             caller=caller,
-            specs=tuple(tool.spec for tool in tools.values()),
+            tool_specs=tuple(tool.spec for tool in tools.values()),
             on_delta=self.on_delta,
         )
 
-    def _tools(self, seat: _Seat) -> Mapping[str, Tool]:
-        if seat.node.parent_id is not None and seat.node.budget.is_single_turn:
-            return {}  # a single inference
-        key = (seat.agent.role, seat.agent.tools)
+    def _tools(self, loaded: _Loaded) -> Mapping[str, Tool]:
+        if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
+            return {}  # a single answer of the model
+        key = (loaded.agent.role, loaded.agent.tools)
         if key not in self.toolsets:
-            tools = dict(tools_for(seat.agent, self.extra_tools))
-            if (assign := tools.get("assign_task")) is not None:
-                tools["assign_task"] = described(assign, self.specialists, self._known_tools)
+            tools = dict(tools_for(loaded.agent, self.extra_tools))
+            if (assign := tools.get(assign_task.name)) is not None:
+                tools[assign.name] = described(assign, self.specialists, self._known_tools)
             self.toolsets[key] = tools
         return self.toolsets[key]
 
-    async def _lay_out(self, seat: _Seat, folder: TeamFolder) -> None:
-        """The folders that an agent works in."""
-        agent, node = seat.agent, seat.node
+    async def _prepare_folders(self, loaded: _Loaded, folder: TeamFolder) -> None:
+        """Create the folders of the agent and the node."""
+        agent, node = loaded.agent, loaded.node
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
         if folder.node(node.id).prepare(node, node.refs):
-            await asyncio.to_thread(self.home.settle, seat.team.id, node.id)
+            await asyncio.to_thread(self.home.settle, loaded.team.id, node.id)
 
     def _team_folder(self, team: Team) -> TeamFolder:
         folder = self.home.team(team.id)
-        # A few small files: a thread would spend longer on getting its turns than on them.
+        # A few small files: starting a thread would take longer than writing them.
         if self.prepared.get(team.id) != team.goal:
             folder.prepare(team)
             self.prepared[team.id] = team.goal
         return folder
 
-    def _context(self, lease: Lease, seat: _Seat, folder: TeamFolder | None = None) -> RunContext:
-        agent, node = seat.agent, seat.node
-        folder = folder or self._team_folder(seat.team)
+    def _context(
+        self, lease: Lease, loaded: _Loaded, folder: TeamFolder | None = None
+    ) -> RunContext:
+        agent, node = loaded.agent, loaded.node
+        folder = folder or self._team_folder(loaded.team)
         ctx = RunContext(
             store=self.store,
             home=self.home,
             clock=self.clock,
-            team=seat.team,
+            team=loaded.team,
             agent=agent,
             node=node,
             lease=lease,
             scope=Scope(role=agent.role, agent=agent.name, node=node.id, team=folder),
             transcript=Transcript(),
-            waiting=seat.waiting,
-            paid_from=seat.paid_from,
-            deadline=seat.deadline,
+            parked_calls=loaded.parked_calls,
+            envelopes=loaded.envelopes,
+            deadline=loaded.deadline,
             specialists=self.specialists,
             check_model=self.models.resolve,
             known_tools=self._known_tools,
             web=self.web,
             command_rules=self.command_rules,
         )
-        ctx.heard(*seat.turns)
+        ctx.add_turns(*loaded.turns)
         return ctx
 
 
 async def _begin(ctx: RunContext, opening: Opening) -> None:
-    """The first entries of a fresh thread."""
-    ctx.heard(
+    """Write the system prompt and the assignment of a new thread."""
+    ctx.add_turns(
         *await ctx.store.write(
             journal.begin,
             ctx.lease,

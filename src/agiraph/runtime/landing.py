@@ -1,20 +1,20 @@
-"""Landing: ends and waits that no tool brought about, with what there is published and kept."""
+"""Landing: ends or parks a node without a tool call: out of budget, stopped, or waiting in words.
+
+Whatever the node has written is published with its end.
+"""
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
 
 from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
 from agiraph.runtime.spill import keep_result, shown_result
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts, unfinished
 from agiraph.services.lifecycle.journal import SystemNote
-from agiraph.tools.context import RunContext
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 LAST_WORD = (
     "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
@@ -22,54 +22,58 @@ LAST_WORD = (
 )
 
 
-async def land(loop: "Loop", ctx: RunContext, reason: StopReason) -> Outcome:
-    """The budget is spent: ask for a last word without tools, and keep what there is."""
-    if not ctx.transcript.has("landing") and loop.budget.may_land(ctx, reason):
-        await loop.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))
+async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
+    """End a node whose budget is used up: ask for a last answer without tools, and publish.
+
+    The `landing` notice is committed before the model is asked, so a crash does not ask twice.
+    """
+    if not ctx.transcript.has("landing") and steps.budget.may_land(ctx, reason):
+        await steps.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))
     if ctx.transcript.last_spoken.ref == "landing":
-        with contextlib.suppress(ModelError):  # without a last word, then
-            await loop.think(ctx, may_call=False, seconds=loop.budget.landing_seconds(ctx))
+        with contextlib.suppress(ModelError):  # the node ends without a last answer
+            await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
     last = ctx.transcript.last_reply
-    said = last.text if last is not None else ""
+    text = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."
-    return await hand_in(loop, ctx, Failed(reason, detail, said or None))
+    return await publish_outcome(steps, ctx, Failed(reason, detail, text or None))
 
 
-async def hand_in(loop: "Loop", ctx: RunContext, outcome: Outcome) -> Outcome:
-    """Publish what there is with this end; a node that only waits publishes nothing."""
+async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:
+    """Publish the node's files, and return the outcome with the manifest; not for a parked node."""
     if isinstance(outcome, Parked):
         return outcome
-    await loop.caller.settle(ctx)
+    await steps.caller.write_deferred(ctx)
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
-    said = outcome.result or ""
-    name = await keep_result(ctx, said)
-    summary = texts.fit_message(said or (outcome.detail if isinstance(outcome, Failed) else ""))
+    text = outcome.result or ""
+    name = await keep_result(ctx, text)
+    summary = texts.fit_message(text or (outcome.detail if isinstance(outcome, Failed) else ""))
     manifest: dict[str, str] = {}
     unpublished = ""
     try:
         manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
     except Refused as error:
         unpublished = f" Its files could not be published: {error}"
-    said = shown_result(ctx, said, name, manifest)
+    text = shown_result(ctx, text, name, manifest)
     if isinstance(outcome, Failed):
         detail = outcome.detail + unpublished
-        return Failed(outcome.reason, detail, said or outcome.result, manifest)
-    return Finished(said + unpublished, outcome.reason, manifest)
+        return Failed(outcome.reason, detail, text or outcome.result, manifest)
+    return Finished(text + unpublished, outcome.reason, manifest)
 
 
-async def wait_in_words(loop: "Loop", ctx: RunContext) -> Outcome | None:
-    """Park a node that replied in words while work it gave away, or a question, is still open.
+async def park_if_waiting(steps: Steps, ctx: RunContext) -> Outcome | None:
+    """Park a node whose last reply has no tool call while delegated tasks or questions are open.
 
-    Such words are no end: to end the node would cancel its workers.
+    To take such a reply for the end would cancel the workers of those tasks.
     """
-    said = ctx.transcript.last_spoken
-    if IN_WORDS not in ctx.waiting:  # else a crash came between the waits and the parking
-        if said.role != "assistant" or said.calls or not loop.specs:
+    last = ctx.transcript.last_spoken
+    # With a stored wait, a crash came after `unfinished.open_waits` and before the park.
+    if IN_WORDS not in ctx.parked_calls:
+        if last.role != "assistant" or last.calls or not steps.tool_specs:
             return None
-        await loop.caller.settle(ctx)
-        notice = await ctx.store.write(unfinished.open_waits, ctx.lease, reply=said.seq)
-        if not notice:
+        await steps.caller.write_deferred(ctx)
+        turns = await ctx.store.write(unfinished.open_waits, ctx.lease, reply=last.seq)
+        if not turns:
             return None
-        ctx.heard(*notice)
+        ctx.add_turns(*turns)
     return Parked(())

@@ -1,14 +1,17 @@
-"""Lanes: how much runs at once, so that talking never waits for work and work not for chores."""
+"""Lanes: limits on how many nodes run at once, one limit for each lane.
+
+A reply to a person never waits for a slot that work or a reflection takes.
+"""
 
 import asyncio
 
 from agiraph.domain.work import Lane
 
-PLACES: dict[Lane, int] = {"reply": 32, "work": 200, "reflection": 4}
+MAX_RUNNING: dict[Lane, int] = {"reply": 32, "work": 200, "reflection": 4}
 
-Lanes = dict[Lane, asyncio.Semaphore]
+LaneLimits = dict[Lane, asyncio.Semaphore]
 
 
-def lanes() -> Lanes:
-    """Places of their own for answers to people, for work, and for looking back on it."""
-    return {lane: asyncio.Semaphore(places) for lane, places in PLACES.items()}
+def lane_limits() -> LaneLimits:
+    """Return a semaphore for each lane."""
+    return {lane: asyncio.Semaphore(limit) for lane, limit in MAX_RUNNING.items()}

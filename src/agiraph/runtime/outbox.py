@@ -15,7 +15,7 @@ from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
 from agiraph.runtime.channels import Channel, DeliveryFailed
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.mail import deliveries
 from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
@@ -35,13 +35,13 @@ class Outbox:
         channels: Mapping[str, Channel],
         *,
         alone: bool,
-        rounds: Rounds | None = None,
+        periodic: PeriodicTasks | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._channels = dict(channels)
         self._alone = alone
-        self._rounds = rounds or Rounds(clock)
+        self._periodic = periodic or PeriodicTasks(clock)
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
         self._alarms = {name: asyncio.Event() for name in channels}
@@ -55,7 +55,7 @@ class Outbox:
         self._store.subscribe(self._notice)
         self._tasks = [
             asyncio.create_task(
-                self._rounds.go(f"channel {name}", partial(self._serve, name, channel)),
+                self._periodic.repeat(f"channel {name}", partial(self._serve, name, channel)),
                 name=f"channel {name}",
             )
             for name, channel in self._channels.items()
@@ -80,7 +80,7 @@ class Outbox:
             for alarm in self._alarms.values():
                 alarm.set()
 
-    async def _serve(self, name: str, channel: Channel) -> Rest | None:
+    async def _serve(self, name: str, channel: Channel) -> Wait | None:
         """Send what is due, then rest until something is."""
         self._alarms[name].clear()
         due = await self._store.read(rows.next_due, name)
@@ -108,13 +108,13 @@ class Outbox:
             await channel.send(parcel)
             fault("fx:after:deliver")
         except DeliveryFailed as error:
-            self._rounds.item_failed(what, error, "it is sent again later", trace=False)
+            self._periodic.item_failed(what, error, "it is sent again later", trace=False)
             await self._put_off(delivery, str(error), error.retry_after_s)
         except Exception as error:  # one that a channel chokes on must not keep the others
-            self._rounds.item_failed(what, error, "it is sent again later")
+            self._periodic.item_failed(what, error, "it is sent again later")
             await self._put_off(delivery, repr(error))
         else:
-            self._rounds.item_succeeded(what)
+            self._periodic.item_succeeded(what)
             await self._store.write(deliveries.sent, delivery)
 
     async def _put_off(self, delivery: Delivery, error: str, pause: float | None = None) -> None:

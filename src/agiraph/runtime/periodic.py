@@ -1,8 +1,8 @@
-"""Rounds: background activities of a process, each repeated until it is stopped.
+"""Periodic tasks: the background tasks of a process, each repeated until it is stopped.
 
-A task that ended with an error would be missed by nobody: timers would no longer ring, events no
-longer be heard, and the rest of the process would go on as if all were well. So a failed round is
-logged, remembered for health checks, and retried.
+Nobody would notice a background task that ended with an error: timers would no longer fire and
+events would no longer be delivered, while the rest of the process looked healthy. So a failed
+iteration is logged, reported to health checks, and retried.
 """
 
 import contextlib
@@ -14,72 +14,76 @@ from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.time import Clock
 from agiraph.logs import Streak
 
-log = logging.getLogger("agiraph.rounds")
+log = logging.getLogger("agiraph.periodic")
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-"""Seconds to wait after a failed round; doubled with each failure in a row."""
-MOST_ITEMS = 1000
-"""Items whose failures are remembered, so that items that vanish do not fill the memory."""
-
-
-Rest = Callable[[], Awaitable[object]]
-Round = Callable[[], Awaitable[Rest | None]]
-"""Does what is due, and returns what to wait for before the next round; None: go on at once."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
+"""The pause after a failed iteration; doubled with each failure in a row."""
+MAX_ITEMS = 1000
+"""Items whose failures are remembered. Without a limit, items that vanish would fill the memory."""
 
 
-class Rounds:
-    """The background activities of one runtime, and which of them fail just now."""
+Wait = Callable[[], Awaitable[object]]
+Iteration = Callable[[], Awaitable[Wait | None]]
+"""Does what is due. Returns what to await before the next iteration; None: start it at once."""
+
+
+class PeriodicTasks:
+    """The background tasks of one runtime, and which of them are failing now."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._streaks: dict[str, Streak] = {}
-        """The state of each activity, by name."""
+        """The failures of each task, by the task's name."""
         self._items: dict[str, Streak] = {}
-        """Single timers, errands and the like whose last attempt failed."""
+        """The failures of single items, such as one timer, whose last attempt failed."""
 
     def failing(self) -> list[str]:
-        """A sentence for each activity whose last round failed: what, since when, and why."""
-        return [streak.told for streak in self._streaks.values() if streak.since is not None]
+        """Return a sentence for each task whose last iteration failed: what, since when, why."""
+        return [streak.description for streak in self._streaks.values() if streak.since is not None]
 
     def streak(self, what: str) -> Streak:
-        """The failures of an activity; for one that is not driven by `go`, to be kept by it."""
+        """Return the failures of a task. A task that `repeat` does not run reports to it itself."""
         return self._streaks.setdefault(what, Streak(what, log, self._clock))
 
-    async def go(self, what: str, once: Round) -> NoReturn:
-        """Do it again and again until cancelled."""
-        pause, streak = FIRST_PAUSE, self.streak(what)
+    async def repeat(self, what: str, once: Iteration) -> NoReturn:
+        """Run the iteration again and again until cancelled."""
+        pause_s, streak = FIRST_PAUSE_S, self.streak(what)
         while True:
             try:
-                rest = await once()
-                streak.succeeded()  # before the rest, which may last for days
-                pause = FIRST_PAUSE
-                if rest is not None:
-                    await rest()
+                wait = await once()
+                streak.succeeded()  # before the wait, which may last for days
+                pause_s = FIRST_PAUSE_S
+                if wait is not None:
+                    await wait()
             except Exception as error:
-                then = f"it is retried, at least every {LONGEST_PAUSE:.0f} s"
+                then = f"it is retried, at least every {LONGEST_PAUSE_S:.0f} s"
                 streak.failed(error, then, trace=not isinstance(error, StoreUnavailable))
-                await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await self._clock.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     @contextlib.contextmanager
-    def by_itself(self, what: str) -> Generator[None]:
-        """Log what fails in here, and let the rest of the round go on."""
+    def isolated(self, what: str) -> Generator[None]:
+        """Log an error of one item, so that the other items of the iteration are still handled.
+
+        `StoreUnavailable` is raised: without the store every other item would fail as well.
+        """
         try:
             yield
         except StoreUnavailable:
             raise
         except Exception as error:
-            self.item_failed(what, error, "the rest of the round goes on without it")
+            self.item_failed(what, error, "the other items are handled without it")
         else:
             self.item_succeeded(what)
 
     def item_failed(self, what: str, error: Exception, then: str, *, trace: bool = True) -> None:
-        """Log that one of many items failed: once with its traceback, then counted."""
-        if len(self._items) >= MOST_ITEMS:
-            self._items.clear()  # what still fails is logged in full once more, and no worse
+        """Log that one of many items failed: the first time with its traceback, then counted."""
+        if len(self._items) >= MAX_ITEMS:
+            self._items.clear()  # an item that still fails is logged in full once more
         streak = self._items.setdefault(what, Streak(what, log, self._clock))
         streak.failed(error, then, trace=trace)
 
     def item_succeeded(self, what: str) -> None:
+        """End the streak of an item that failed before."""
         if what in self._items:
             self._items.pop(what).succeeded()

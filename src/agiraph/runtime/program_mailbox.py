@@ -1,4 +1,7 @@
-"""Post: carries messages between a team and a program's `_inbox.md` and `_outbox.md`, each once."""
+"""Program mailbox: carries messages between a team and a program's `_inbox.md` and `_outbox.md`.
+
+Each message is carried once: a message and the record that it was carried commit together.
+"""
 
 import asyncio
 import hashlib
@@ -11,83 +14,88 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import HUMAN, SYSTEM
 from agiraph.home.safe_folder import Folder
+from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
 INBOX, OUTBOX = "_inbox.md", "_outbox.md"
-LONGEST_OUTBOX = 1024 * 1024
-"""What of an outbox is carried, in bytes: a program that writes more is not talking."""
-PIECE = 64 * 1024
-"""What of it is carried at once; less than a message may hold."""
-MOST_AT_ONCE = 50
-"""Messages from one piece; the rest stays in the thread."""
+OUTBOX_BYTES = 1024 * 1024
+"""Bytes of an outbox that are read; the rest is ignored."""
+PIECE_BYTES = 64 * 1024
+"""Bytes that one transaction carries: less than a message may hold."""
+MAX_MESSAGES = 50
+"""Messages that are sent from one piece; the rest stays in the thread."""
 
 _CARRIED = "outbox:"
 _ADDRESSED = re.compile(r"@([\w.*-]+)(?::[ \t]*|[ \t]+)(.*)")
 
-Said = list[tuple[str, str]]
-"""To whom, and what; nobody named means whoever gave the task."""
+Outgoing = list[tuple[str, str]]
+"""Recipient and text of each message; an empty recipient is whoever assigned the task."""
 
 
-class Post:
-    """What the thread says was carried is not carried again, whoever looks."""
+class ProgramMailbox:
+    """The mail files of one program. The thread records how far the outbox was carried."""
 
     def __init__(self, ctx: RunContext, folder: Folder) -> None:
         self._ctx = ctx
         self._folder = folder
 
-    def lay_out(self) -> None:
-        """The files as the thread knows them: what was heard; what was said stays."""
-        heard = [t.text for t in own_turns(self._ctx) if (t.ref or "").startswith("msg_")]
-        self._folder.write(INBOX, _as_inbox(heard))
+    def write_files(self) -> None:
+        """Write the inbox from the thread, and create the outbox if there is none."""
+        delivered = [t.text for t in own_turns(self._ctx) if (t.ref or "").startswith("msg_")]
+        self._folder.write(INBOX, _as_inbox(delivered))
         self._folder.write_if_empty(OUTBOX, b"")
 
     async def exchange(self) -> None:
-        """Bring in what was said to the program and carry out what it said: whole lines."""
+        """Deliver new mail to the inbox and send whole lines of the outbox.
+
+        Raises `Halted` for a cancel.
+        """
         ctx = self._ctx
         news = await ctx.store.read(nodes.news, ctx.node.id)
         if news.halt == "cancel":
             raise Halted(news.halt)
         if news.mail:
-            heard, turns = await ctx.store.write(_hear, ctx.lease)
-            ctx.heard(*turns)
-            with suppress(Refused):  # it made something else of its inbox
-                await asyncio.to_thread(self._folder.append, INBOX, _as_inbox(heard))
-        await self._carry_out(whole_lines=True)
+            texts, turns = await ctx.store.write(_deliver, ctx.lease)
+            ctx.add_turns(*turns)
+            with suppress(Refused):  # the program replaced its inbox by something else
+                await asyncio.to_thread(self._folder.append, INBOX, _as_inbox(texts))
+        await self._send_next(whole_lines=True)
 
     async def collect(self) -> None:
-        """Carry out the last words of a program that has ended."""
-        while await self._carry_out(whole_lines=False):
+        """Send the rest of the outbox after the program has ended, with an unfinished last line."""
+        while await self._send_next(whole_lines=False):
             pass
 
-    async def _carry_out(self, *, whole_lines: bool) -> bool:
+    async def _send_next(self, *, whole_lines: bool) -> bool:
+        """Send the next piece of the outbox; return whether there was one."""
         try:
-            data = await asyncio.to_thread(self._folder.read, OUTBOX, limit=LONGEST_OUTBOX)
+            data = await asyncio.to_thread(self._folder.read, OUTBOX, limit=OUTBOX_BYTES)
         except Refused:
             return False
         data = data[: data.rfind(b"\n") + 1] if whole_lines else data
-        start = _carried(self._ctx, data)
-        piece = data[start : start + PIECE]
+        start = _carried_bytes(self._ctx, data)
+        piece = data[start : start + PIECE_BYTES]
         if start + len(piece) < len(data):
             piece = piece[: piece.rfind(b"\n") + 1] or piece
         if not piece.strip():
             return False
         seen = data[: start + len(piece)]
-        said = addressed(seen, start)
-        self._ctx.heard(await self._ctx.store.write(_speak, self._ctx.lease, said, seen, start))
+        outgoing = addressed(seen, start)
+        ctx = self._ctx
+        ctx.add_turns(await ctx.store.write(_send_all, ctx.lease, outgoing, seen, start))
         return True
 
 
-def addressed(outbox: bytes, start: int = 0) -> Said:
-    """What stands in an outbox from there on.
+def addressed(outbox: bytes, start: int = 0) -> Outgoing:
+    """Return the messages in an outbox from byte `start` on.
 
-    A line without a name goes where the line before it went: it must not matter whether both were
-    seen at once.
+    A line without a name goes to the recipient of the line before it, also if that line was read
+    earlier: where the poll happens to cut the file must not change a recipient.
     """
     before = [match[1] for line in _lines(outbox[:start]) if (match := _ADDRESSED.fullmatch(line))]
     found: list[tuple[str, list[str]]] = [(before[-1] if before else "", [])]
@@ -100,12 +108,12 @@ def addressed(outbox: bytes, start: int = 0) -> Said:
 
 
 def own_turns(ctx: RunContext) -> list[Turn]:
-    """The turns of this node; work that is taken up again shares its thread with earlier work."""
+    """Return the turns of this node; a resumed task shares its thread with an earlier node."""
     return [turn for turn in ctx.transcript.turns if turn.node_id == ctx.node.id]
 
 
-def _carried(ctx: RunContext, data: bytes) -> int:
-    """How far the outbox was read before; not at all, if it was written anew since."""
+def _carried_bytes(ctx: RunContext, data: bytes) -> int:
+    """Return how many bytes of the outbox were carried; 0 if the program has rewritten it."""
     for turn in reversed(own_turns(ctx)):
         if (turn.ref or "").startswith(_CARRIED):
             seen = turn.outbox
@@ -125,11 +133,11 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace").replace("\0", NO_TEXT)
 
 
-def _as_inbox(heard: Sequence[str]) -> bytes:
-    return "".join(f"{text}\n\n" for text in heard).encode(errors="replace")
+def _as_inbox(texts: Sequence[str]) -> bytes:
+    return "".join(f"{text}\n\n" for text in texts).encode(errors="replace")
 
 
-def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
+def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     unseen = messages.unseen(tx, lease.agent_id)
     page = threads.check_lease(tx, lease)
     turns: list[Turn] = []
@@ -151,12 +159,12 @@ def _hear(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     return [turn.text for turn in turns], turns
 
 
-def _speak(tx: Tx, lease: Lease, said: Said, seen: bytes, start: int) -> Turn:
-    """Send what was said, and write down how far the outbox was seen: together."""
+def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int) -> Turn:
+    """Send the messages and record how far the outbox was carried, in one transaction."""
     page = threads.check_lease(tx, lease)
-    for number, (to, text) in enumerate(said[:MOST_AT_ONCE], start=1):
-        if number == MOST_AT_ONCE < len(said):
-            text += f"\n({len(said) - number} more messages stand in its thread.)"
+    for number, (to, text) in enumerate(outgoing[:MAX_MESSAGES], start=1):
+        if number == MAX_MESSAGES < len(outgoing):
+            text += f"\n({len(outgoing) - number} more messages stand in its thread.)"
         _send(tx, lease, to, text)
     _, turn = threads.append(
         tx,
@@ -191,7 +199,7 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     try:
         hops = 0 if recipient == HUMAN else bus.hops_to(tx, lease, recipient)
     except Refused:
-        return  # they have talked enough; it is in the thread all the same
+        return  # the two have reached the limit of messages; the text stays in the thread
     bus.send(
         tx,
         team_id=lease.team_id,

@@ -1,8 +1,8 @@
-"""Program runs: how the last run of a program ended, and what follows if the runtime cut it off.
+"""Program runs: finds out how the last run of a program ended, and whether to start it again.
 
-A program is started at most once unasked: it may have sent mail or moved money before the runtime
-died. A run that was cut off is told to the agent that gave the task. If a person gave it, the
-person decides whether the program is started again.
+The runtime never starts a program again unasked: it may have sent mail or moved money before the
+runtime crashed. The agent that assigned the task is told of the failure. If a person assigned it,
+the person decides whether the program is started again.
 """
 
 import asyncio
@@ -17,18 +17,19 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
+from agiraph.run_context import RunContext
 from agiraph.runtime.program_mailbox import own_turns
 from agiraph.services.lifecycle import journal
 from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT
-from agiraph.tools.context import RunContext
 
-LAST_OUTPUT = 1000
-"""How much of a program's output, in characters, is quoted when it ended without a result."""
+QUOTED_CHARACTERS = 1000
+"""Characters of output that are quoted when a program ended without a result."""
 
 _RUN = "run-"
+"""How the call ids of program runs begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +45,31 @@ class Run:
 
 
 def next_call(ctx: RunContext) -> ToolCall:
-    """Return the entry for the next start; every start has its own number and spool."""
-    return _call(f"{_RUN}{len(begun(ctx.transcript.turns)) + 1}")
+    """Return the call that records the next start; each start has its own number and spool."""
+    return _call(f"{_RUN}{len(started_runs(ctx.transcript.turns)) + 1}")
 
 
-def begun(turns: list[Turn]) -> list[str]:
-    """Return the ids of the runs that were about to start, oldest first."""
+def started_runs(turns: list[Turn]) -> list[str]:
+    """Return the call ids of the runs with an intent, oldest first.
+
+    The intent is committed before the program starts, so a run without one never started.
+    """
     return [t.ref for t in turns if t.role == "intent" and t.ref and t.ref.startswith(_RUN)]
 
 
 def spool(ctx: RunContext, call: ToolCall) -> Path:
+    """Return the folder in which the supervisor keeps the run's output and exit code."""
     return ctx.home.spool(f"{ctx.lease.thread_id}-{call.id}")
 
 
 async def last(ctx: RunContext) -> Run | None:
-    """Return the newest run of this try; None if no program was started in it.
+    """Return the last run since the node was last retried; None if there was none.
 
-    Whatever of the program is still alive is killed first.
+    Processes of that run that are still alive are killed first.
     """
     own = own_turns(ctx)
     retried = max((n for n, t in enumerate(own) if (t.ref or "").startswith(AGAIN)), default=0)
-    if not (ids := begun(own[retried:])):
+    if not (ids := started_runs(own[retried:])):
         return None
     call = _call(ids[-1])
     result = await asyncio.to_thread(commands.resolve, spool(ctx, call))
@@ -72,27 +77,27 @@ async def last(ctx: RunContext) -> Run | None:
 
 
 async def record(ctx: RunContext, run: Run) -> None:
-    """Write down how a run ended, unless the thread says so already."""
+    """Record how a run ended, unless the thread has the record already."""
     if _is_answered(ctx, run.call):
         return
-    said = f"{ending(run.result)}\n{output(run.result)}".rstrip()
+    text = f"{ending(run.result)}\n{output(run.result)}".rstrip()
     tainted_by = by_program(ctx.agent.name)
-    done = Done(said, failed=run.result.exit_code != 0, tainted_by=tainted_by)
+    done = Done(text, failed=run.result.exit_code != 0, tainted_by=tainted_by)
     await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)])
 
 
 async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
-    """Return what becomes of a node whose program was cut off; None if it is to be run again."""
+    """Return the outcome of a node whose program was cut off; None to run the program again."""
     what = _what_happened(run.result)
     if not _is_from_a_person(ctx):
         return Failed(
             StopReason.NO_RESULT, f"{what} Assign the task again to run it again.{tail(run.result)}"
         )
-    asking = ToolCall(id=f"again-{run.call.id}", name="command")
+    question_call = ToolCall(id=f"again-{run.call.id}", name="command")
     refused = Failed(StopReason.NO_RESULT, f"{what} You decided not to run it again.")
-    if _is_answered(ctx, asking):
+    if _is_answered(ctx, question_call):
         return refused
-    if (waiting_on := ctx.waiting.get(asking.id)) is not None:
+    if (waiting_on := ctx.parked_calls.get(question_call.id)) is not None:
         return Parked((waiting_on,))
     where = f"Its files so far are in nodes/{ctx.node.id}/scratch."
     question = (
@@ -101,10 +106,10 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
     )
 
     def ask(tx: Tx) -> Answer:
-        return _asked(tx, ctx, run, question)
+        return _ask_person(tx, ctx, run, question)
 
-    answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, asking, ask)
-    ctx.heard(*turns)
+    answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, question_call, ask)
+    ctx.add_turns(*turns)
     match answer:
         case Pending(waiting_on, reason):
             return Parked((waiting_on,), reason)
@@ -115,18 +120,20 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
 
 
 def ending(result: CommandResult) -> str:
+    """Return how the run ended, in brackets."""
     over = f": {result.limit}" if result.limit else ""
     return f"[{result.ended}{over}, exit code {result.exit_code}, {result.seconds:.0f} s]"
 
 
 def output(result: CommandResult) -> str:
+    """Return the output as text that both databases can store."""
     return result.output.replace("\0", NO_TEXT)
 
 
 def tail(result: CommandResult) -> str:
-    """Return the last output as a sentence to put after another."""
-    said = output(result)[-LAST_OUTPUT:].strip()
-    return f" Its last words: {said}" if said else " It printed nothing."
+    """Return a sentence that quotes the end of the output."""
+    text = output(result)[-QUOTED_CHARACTERS:].strip()
+    return f" Its last words: {text}" if text else " It printed nothing."
 
 
 def _call(run_id: str) -> ToolCall:
@@ -138,7 +145,7 @@ def _is_answered(ctx: RunContext, call: ToolCall) -> bool:
 
 
 def _is_from_a_person(ctx: RunContext) -> bool:
-    """Whether no other agent would be told of a failure."""
+    """Whether a person, and no other agent, is told of a failure."""
     return ctx.node.creator_id in (HUMAN, SYSTEM, ctx.agent.id)
 
 
@@ -150,8 +157,8 @@ def _what_happened(result: CommandResult) -> str:
     )
 
 
-def _asked(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
-    """Put the question to the person, or return what they decided before."""
+def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
+    """Ask the person, or return what they have decided already."""
     key = f"rerun:{ctx.node.id}:{run.call.id}"
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}

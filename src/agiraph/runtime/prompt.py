@@ -1,4 +1,4 @@
-"""Prompt: what an agent is told when it sits down to a node."""
+"""Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -11,16 +11,16 @@ from agiraph.domain.knowledge import Insight, NoteDraft
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.services.board import texts
 from agiraph.services.knowledge import maintenance, recall
 from agiraph.store import knowledge
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
-from agiraph.tools.context import RunContext
 
 
 class Opening(NamedTuple):
-    """How a thread begins: what the agent is told for good, and what to do."""
+    """The first entries of a thread: the system prompt and the assignment."""
 
     system: str
     assignment: str
@@ -30,18 +30,18 @@ class Opening(NamedTuple):
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
-LOG_LIMIT = 6000
-"""How much of the end of a daily log goes into a prompt, in characters."""
-NOTES_LIMIT = 16 * 1024
-"""How much of a notes file goes into a prompt; the rest can be read with a tool."""
+LOG_CHARACTERS = 6000
+"""Characters from the end of a daily log that go into a prompt."""
+NOTES_BYTES = 16 * 1024
+"""Bytes of a notes file that go into a prompt; the agent reads the rest with a tool."""
 
 
 class Known(NamedTuple):
-    """What an agent knows when it sits down, beside what stands in its files."""
+    """What the prompt says of the agent's knowledge, besides its notes files."""
 
     insights: Sequence[Insight] = ()
-    is_upkeep_due: bool = False
-    """It woke by itself, and its notes were not looked after for a day."""
+    is_maintenance_due: bool = False
+    """Whether the agent is asked to tidy its notes: a trigger woke it, and a day has passed."""
 
 
 def system_prompt(
@@ -52,49 +52,50 @@ def system_prompt(
     now: datetime,
     known: Known | None = None,
 ) -> str:
-    """Who the agent is, what the team wants, what it knows, and how its tools are used."""
+    """Return the system prompt: identity, the team's goal, knowledge, rules and tool guidance."""
     desk = f"agents/{agent.name}"
     tools, known = tuple(tools), known or Known()
     role = "coordinator" if agent.role == "coordinator" else "worker"
-    manner = role if tools else "single"
+    kind = role if tools else "single"
     sections = [
         note(folder, "SOUL.md"),
         f"You are {agent.name}.",
         note(folder, f"{desk}/IDENTITY.md"),
-        prompt(manner),
+        prompt(kind),
         f"# The team's goal\n\n{team.goal}",
         *_notes(folder, desk, role, now),
         titled("Your notebook", note(folder, f"{desk}/NOTEBOOK.md")),
         titled(LEARNED, "\n".join(recall.as_lines(known.insights, ids=False))),
         prompt("rules") if tools else "",
-        prompt("maintenance") if tools and known.is_upkeep_due else "",
+        prompt("maintenance") if tools and known.is_maintenance_due else "",
         guidance(tools),
         f"Today is {now:%A, %d %B %Y} (UTC).",
     ]
     return "\n\n".join(section for section in sections if section.strip())
 
 
-async def known(ctx: RunContext, start: "Start") -> Known:
-    """What is known for this work; once a day, after all that is known was looked after."""
-    if start.drafts or start.is_due:
+async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
+    """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
+    if loaded.drafts or loaded.is_due:
         await knowledge_tools.refreshed(ctx)
-    if not start.is_due:
-        return Known(start.insights)
+    if not loaded.is_due:
+        return Known(loaded.insights)
     await ctx.store.write(maintenance.maintain, ctx.team.id)
     insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
-    return Known(insights, is_upkeep_due=ctx.node.source == "trigger")
+    return Known(insights, is_maintenance_due=ctx.node.source == "trigger")
 
 
-class Start(NamedTuple):
-    """What the rows hold for work that begins."""
+class PriorKnowledge(NamedTuple):
+    """Rows of knowledge that a new node's prompt is built from."""
 
     insights: list[Insight]
     drafts: list[NoteDraft]
     is_due: bool
+    """Whether the daily maintenance of the team's knowledge is due."""
 
 
-def start(tx: Tx, agent: Agent, node: WorkNode) -> Start:
-    return Start(
+def load_knowledge(tx: Tx, agent: Agent, node: WorkNode) -> PriorKnowledge:
+    return PriorKnowledge(
         recall.for_work(tx, agent.id, node.task),
         knowledge.accepted(tx, agent.id),
         agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
@@ -102,7 +103,7 @@ def start(tx: Tx, agent: Agent, node: WorkNode) -> Start:
 
 
 def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]:
-    """What was noted before: the coordinator reads the team's, everybody their own."""
+    """Return the notes sections: the coordinator reads the team's notes, every agent its own."""
     at = "" if role == "coordinator" else f"{desk}/"
     days = [f"{(now - timedelta(days=back)):%Y-%m-%d}" for back in (1, 0)]
     team = titled("What the team remembers (MEMORY.md)", note(folder, "MEMORY.md"))
@@ -111,14 +112,14 @@ def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]
         titled("Your own notes (MEMORY.md on your desk)", note(folder, f"{desk}/MEMORY.md")),
         titled("What is kept where (memory/index.md)", note(folder, f"{at}memory/index.md")),
         *(
-            titled(f"Log (memory/{day}.md)", note(folder, f"{at}memory/{day}.md")[-LOG_LIMIT:])
+            titled(f"Log (memory/{day}.md)", note(folder, f"{at}memory/{day}.md")[-LOG_CHARACTERS:])
             for day in days
         ),
     ]
 
 
 def assignment(node: WorkNode, *, giver: str | None = None) -> str:
-    """The node as its worker reads it: in an envelope, if a teammate gave it."""
+    """Return the task as its worker reads it; a task from a teammate names the teammate."""
     if giver is not None:
         return texts.assignment(node, giver=giver)
     parts = [node.task]
@@ -128,19 +129,19 @@ def assignment(node: WorkNode, *, giver: str | None = None) -> str:
 
 
 def note(folder: TeamFolder, path: str) -> str:
-    """A notes file, as far as it goes into a prompt; nothing, if there is none."""
+    """Return the beginning of a notes file; empty if there is none."""
     try:
-        return folder.folder.read(path, limit=NOTES_LIMIT).decode(errors="replace").strip()
+        return folder.folder.read(path, limit=NOTES_BYTES).decode(errors="replace").strip()
     except Refused:
         return ""
 
 
 def titled(title: str, text: str) -> str:
-    """A section with its heading; nothing, if it is empty."""
+    """Return the section with its heading; empty if the text is empty."""
     return f"# {title}\n\n{text}" if text else ""
 
 
 def guidance(tools: Iterable[ToolSpec]) -> str:
-    """How the tools are used."""
+    """Return the section that says how the tools are used."""
     shown = [f"## {tool.name}\n\n{tool.guidance}" for tool in tools if tool.guidance]
     return "# Your tools\n\n" + "\n\n".join(shown) if shown else ""

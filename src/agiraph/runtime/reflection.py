@@ -1,7 +1,7 @@
-"""Reflection: what was learned from work that is done, and whether the person should hear of it."""
+"""Reflection: extracts insights from closed threads, and briefs the person if it is worth it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.chat import Thread, Transcript
 from agiraph.domain.errors import ModelError, ModelUnavailable
@@ -11,8 +11,10 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import digest
 from agiraph.runtime.prompt import Opening
+from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import texts
 from agiraph.services.knowledge import reflection
@@ -22,19 +24,15 @@ from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
-from agiraph.tools.toolsets import ROLES
+from agiraph.tools.toolsets import role_of
 
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
-
-MOST_INSIGHTS = 10
-LONGEST_INSIGHT = 1000
-EACH = 2000
-"""How much of one answer the record of a thread keeps, in characters."""
-SHOWN = 5
-"""Earlier briefings that a new one is asked to differ from."""
-TOLD = 400
+MAX_INSIGHTS = 10
+INSIGHT_CHARACTERS = 1000
+TURN_CHARACTERS = 2000
+"""Characters of each turn that the model is shown of a thread."""
+MAX_BRIEFINGS = 5
+"""Earlier briefings that the model is shown, so that it repeats none."""
+BRIEFING_CHARACTERS = 400
 
 _ASK = """{record}
 
@@ -72,8 +70,8 @@ VERDICT = {
 }
 
 
-class Ended(NamedTuple):
-    """A piece of work that is looked back on."""
+class ClosedWork(NamedTuple):
+    """A closed thread that the reflection is about, and its node."""
 
     thread: Thread
     node: WorkNode
@@ -81,7 +79,7 @@ class Ended(NamedTuple):
 
 
 async def opening(ctx: RunContext) -> Opening:
-    """What an agent is told before it looks back: who it is, and how to judge."""
+    """Return the prompt of a reflection: the agent's name and how to judge."""
     system = [
         f"You are {ctx.agent.name}.",
         prompt("harvest"),
@@ -91,14 +89,15 @@ async def opening(ctx: RunContext) -> Opening:
     return Opening("\n\n".join(system), ctx.node.task)
 
 
-async def look_back(loop: "Loop", ctx: RunContext) -> Outcome:
-    """Keep what was learned, then brief if there is something to say. Nobody waits for it.
+async def reflect(steps: Steps, ctx: RunContext, window: int) -> Outcome:
+    """Store what was learned, then brief the person if it is worth their time.
 
-    A model that cannot be reached is waited for; whatever else goes wrong ends it quietly.
+    Nobody waits for a reflection: it sleeps while the model cannot be reached, and any other error
+    ends it without telling anybody.
     """
     try:
-        await _harvest(loop, ctx)
-        return await _brief(loop, ctx)
+        await _harvest(steps, ctx, window)
+        return await _brief(steps, ctx)
     except ModelUnavailable:
         raise
     except ModelError as error:
@@ -107,55 +106,60 @@ async def look_back(loop: "Loop", ctx: RunContext) -> Outcome:
         return Failed(error.reason, "There was no money left to look back.")
 
 
-async def _harvest(loop: "Loop", ctx: RunContext) -> None:
-    ended = await ctx.store.read(_ended, ctx.node.id)
-    if all(work.thread.harvested_at is not None for work in ended):
+async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
+    closed = await ctx.store.read(_closed_work, ctx.node.id)
+    if all(work.thread.harvested_at is not None for work in closed):
         return
-    room = loop.compaction.window  # a quarter of the window, at four characters a token
+    characters = window  # a quarter of the window, at four characters a token
     question = Question(
         name="harvest",
-        text=_ASK.format(record=record(ended, room), most=MOST_INSIGHTS),
-        shorter=_ASK.format(record=_digests(ended, room // 4), most=MOST_INSIGHTS),
+        text=_ASK.format(record=record(closed, characters), most=MAX_INSIGHTS),
+        shorter=_ASK.format(record=_digests(closed, characters // 4), most=MAX_INSIGHTS),
         schema=INSIGHTS,
-        read=read_insights,
+        parse=read_insights,
     )
-    learned = await ask(loop, ctx, question)
+    learned = await ask(steps, ctx, question)
     await ctx.store.write(reflection.keep, ctx.lease, learned or ())
 
 
-def _ended(tx: Tx, node_id: NodeId) -> list[Ended]:
+def _closed_work(tx: Tx, node_id: NodeId) -> list[ClosedWork]:
     return [
-        Ended(thread, NODES.get(tx, thread.node_id), Transcript(threads.turns(tx, thread.id)))
+        ClosedWork(thread, NODES.get(tx, thread.node_id), Transcript(threads.turns(tx, thread.id)))
         for thread in threads.of_reflection(tx, node_id)
         if thread.node_id is not None
     ]
 
 
-def record(ended: Sequence[Ended], room: int) -> str:
-    """What was done, in full if there is room for it, else in few words."""
-    whole = "\n\n".join(_framed(i, work, _said(work.transcript)) for i, work in enumerate(ended, 1))
-    return whole if len(whole) <= room else _digests(ended, room)
+def record(closed: Sequence[ClosedWork], characters: int) -> str:
+    """Return all turns of the threads, or digests of them if the turns are too long."""
+    whole = "\n\n".join(
+        _framed(i, work, _turns_as_text(work.transcript)) for i, work in enumerate(closed, 1)
+    )
+    return whole if len(whole) <= characters else _digests(closed, characters)
 
 
-def _digests(ended: Sequence[Ended], room: int) -> str:
-    share = room // max(len(ended), 1)
+def _digests(closed: Sequence[ClosedWork], characters: int) -> str:
+    share = characters // max(len(closed), 1)
     return "\n\n".join(
-        _framed(i, work, digest(work.transcript, share)) for i, work in enumerate(ended, 1)
+        _framed(i, work, digest(work.transcript, share)) for i, work in enumerate(closed, 1)
     )
 
 
-def _framed(number: int, work: Ended, text: str) -> str:
+def _framed(number: int, work: ClosedWork, text: str) -> str:
     title = f"{_cut(texts.title_of(work.node), 80)} ({work.node.status})"
     return f"--- WORK {number}: {title} ---\n{text}\n--- END OF WORK {number} ---"
 
 
-def _said(transcript: Transcript) -> str:
+def _turns_as_text(transcript: Transcript) -> str:
     lines: list[str] = []
     for turn in transcript.spoken():
         if turn.text:
             who = "You" if turn.role == "assistant" else "Answer" if turn.role == "tool" else "Told"
-            lines.append(f"{who}: {_cut(turn.text, EACH)}")
-        lines += [f"Call: {call.name}({_cut(str(call.arguments), EACH)})" for call in turn.calls]
+            lines.append(f"{who}: {_cut(turn.text, TURN_CHARACTERS)}")
+        lines += [
+            f"Call: {call.name}({_cut(str(call.arguments), TURN_CHARACTERS)})"
+            for call in turn.calls
+        ]
     return "\n".join(lines)
 
 
@@ -164,7 +168,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def read_insights(value: Any) -> list[Learned] | None:
-    """The insights of an answer; what is not one is left out."""
+    """Return the insights of an answer; entries of another form are left out."""
     listed: Any = fields(value).get("insights", value)
     if not isinstance(listed, list):
         return None
@@ -177,30 +181,31 @@ def read_insights(value: Any) -> list[Learned] | None:
         found.append(
             Learned(
                 type=type,
-                content=_cut(content.strip(), LONGEST_INSIGHT),
+                content=_cut(content.strip(), INSIGHT_CHARACTERS),
                 confidence=number(entry.get("confidence")),
                 work=work if isinstance(work, int) else 0,
             )
         )
-    return found[:MOST_INSIGHTS]
+    return found[:MAX_INSIGHTS]
 
 
-async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
-    """Tell the person, if the role may and it is worth their time; silence otherwise."""
-    if not ROLES.get(ctx.agent.role, ROLES["worker"]).may_brief:
+async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
+    """Ask the model for a briefing and store its decision, if the agent's role may brief."""
+    if not role_of(ctx.agent).may_brief:
         return Finished("Looked back.", StopReason.ANSWERED)
-    done = Finished("Looked back.", StopReason.FINISHED)  # its end is committed with the decision
+    # FINISHED: `briefings` commits the node's end together with the decision.
+    done = Finished("Looked back.", StopReason.FINISHED)
     news = await ctx.store.read(briefings.news, ctx.node.id)
     if news is None:
         await ctx.store.write(briefings.skip, ctx.lease, reason="already delivered")
         return done
     question = Question(
         name="briefing",
-        text=prompt("briefing").format(told=_told(news)),
+        text=prompt("briefing").format(told=_earlier_briefings(news)),
         schema=VERDICT,
-        read=read_verdict,
+        parse=read_verdict,
     )
-    verdict = await ask(loop, ctx, question)
+    verdict = await ask(steps, ctx, question)
     if verdict is None:
         await ctx.store.write(briefings.skip, ctx.lease, reason="no readable answer")
     else:
@@ -208,19 +213,21 @@ async def _brief(loop: "Loop", ctx: RunContext) -> Outcome:
     return done
 
 
-def _told(news: News) -> str:
+def _earlier_briefings(news: News) -> str:
     if not news.told:
         return "So far you have told them nothing unasked."
-    return "Already told:\n" + "\n".join(_line(message) for message in news.told[:SHOWN])
+    return "Already told:\n" + "\n".join(_line(message) for message in news.told[:MAX_BRIEFINGS])
 
 
 def _line(message: Message) -> str:
-    rated = {"up": " (they liked it)", "down": " (they did not want it)"}
-    thumb = rated.get(message.rating or "", "")
-    return f"- {message.created_at:%d %b} {message.title}{thumb}: {_cut(message.text, TOLD)}"
+    ratings = {"up": " (they liked it)", "down": " (they did not want it)"}
+    rating = ratings.get(message.rating or "", "")
+    text = _cut(message.text, BRIEFING_CHARACTERS)
+    return f"- {message.created_at:%d %b} {message.title}{rating}: {text}"
 
 
 def read_verdict(value: Any) -> Verdict | None:
+    """Return the score, title and text of an answer; None without a score."""
     given = fields(value)
     score = number(given.get("score"))
     if score is None:

@@ -1,39 +1,37 @@
-"""Reply: answers what a person said at once, beside whatever the agent works on."""
+"""Reply: answers a person's message at once, while the agent's work goes on in its own lane."""
 
 import asyncio
 import contextlib
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from agiraph.domain.chat import Transcript, Turn
+from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.taint import graver
+from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
+from agiraph.runtime.steps import Steps
 from agiraph.services.board import taint, texts
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.conversation import Work
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
-from agiraph.tools.context import RunContext
-from agiraph.tools.foreground import DECIDES, FOREGROUND, LOOKS_UP
+from agiraph.tools.foreground import FOREGROUND
 
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
-
-RECENT = 30
-"""Messages of the conversation that a reply is shown."""
-LONGEST = 2000
-"""Characters of each of them."""
-BOARD = 20
+MAX_MESSAGES = 30
+"""Earlier messages of the conversation that the prompt shows."""
+MESSAGE_CHARACTERS = 2000
+"""Characters that the prompt shows of each message."""
+MAX_NODES = 20
+"""Nodes of the board that the prompt shows."""
 
 WITHOUT_A_MODEL = (
     "I have your message and will get to work on it. (I could not think of a proper answer just "
@@ -43,9 +41,9 @@ NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer th
 
 
 async def opening(ctx: RunContext) -> Opening:
-    """What an agent is told before it answers: who it is, whom it talks to, how things stand."""
+    """Return the prompt of a reply: identity, memories, conversation, board and promises."""
     folder = ctx.home.team(ctx.team.id)
-    around, tainted_by = await ctx.store.read(_around, ctx)
+    state, tainted_by = await ctx.store.read(_state, ctx)
     asked = await ctx.store.read(messages.to_answer, ctx.node.id)
     system = [
         note(folder, "SOUL.md"),
@@ -54,24 +52,24 @@ async def opening(ctx: RunContext) -> Opening:
         prompt("reply"),
         guidance(tool.spec for tool in FOREGROUND.values()),
         f"# The team's goal\n\n{ctx.team.goal}",
-        *around,
+        *state,
         f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
     ]
-    said = "\n\n".join(message.text for message in asked)
+    question = "\n\n".join(message.text for message in asked)
     return Opening(
         "\n\n".join(section for section in system if section.strip()),
-        said,
+        question,
         tuple(a for message in asked for a in message.attachments),
         tainted_by,
     )
 
 
-def _around(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
-    """How things stand, and what strangers have to do with the telling of it."""
+def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
+    """Return the sections on memories, conversation, board and promises, and their taint."""
     agent, team = ctx.agent, ctx.team
-    said = messages.lately(tx, team.id, agent.id, limit=RECENT)
-    before = [message for message in said if message.reply_id != ctx.node.id]
-    latest = nodes.latest(tx, team.id, limit=BOARD)
+    recent = messages.lately(tx, team.id, agent.id, limit=MAX_MESSAGES)
+    before = [message for message in recent if message.reply_id != ctx.node.id]
+    latest = nodes.latest(tx, team.id, limit=MAX_NODES)
     work = [
         f"- {texts.title_of(node)} ({node.id}): {node.status}"
         + (f", {node.waiting_reason}" if node.waiting_reason else "")
@@ -93,75 +91,90 @@ def _line(message: Message, name: str) -> str:
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
     text = message.text + asks_for
-    text = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    text = text if len(text) <= MESSAGE_CHARACTERS else text[:MESSAGE_CHARACTERS] + "…"
     return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
 
 
-async def answer(loop: "Loop", ctx: RunContext) -> Outcome:
-    """Talk until there is something to say; whatever happens, the person gets an answer."""
+async def answer(steps: Steps, ctx: RunContext) -> Outcome:
+    """Ask the model until it has an answer, and send it; without a model, send a plain notice."""
     try:
-        text = await _talk(loop, ctx)
+        text = await _write_answer(steps, ctx)
     except ModelError as error:
-        return await without_a_model(ctx, error)
-    await loop.caller.settle(ctx)
-    return await _say(ctx, text)
+        return await acknowledge(ctx, error)
+    await steps.caller.write_deferred(ctx)
+    return await _send(ctx, text)
 
 
-async def without_a_model(ctx: RunContext, why: Exception) -> Outcome:
-    """A plain acknowledgement: what was asked is queued all the same."""
-    return await _say(ctx, WITHOUT_A_MODEL.format(reason=why))
+async def acknowledge(ctx: RunContext, why: Exception) -> Outcome:
+    """Tell the person that the model failed; their request is queued as work all the same."""
+    return await _send(ctx, WITHOUT_A_MODEL.format(reason=why))
 
 
-async def _say(ctx: RunContext, text: str) -> Outcome:
-    text, manifest = await _kept(ctx, text)
+async def _send(ctx: RunContext, text: str) -> Outcome:
+    """Send the answer, make the work if it is wanted, and end the node: one transaction."""
+    text, manifest = await _publish_if_long(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
-    decided = _decided(ctx.transcript)
-    await ctx.store.write(conversation.end_reply, ctx.lease, outcome, text=text, work=decided)
+    decision = _work_decision(ctx.transcript)
+    await ctx.store.write(conversation.end_reply, ctx.lease, outcome, text=text, work=decision)
     return outcome
 
 
-async def _kept(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
-    """An answer as a message can carry it; of a longer one the whole is published as a file."""
+async def _publish_if_long(ctx: RunContext, text: str) -> tuple[str, dict[str, str]]:
+    """Return the text that a message can hold; a longer answer is published as a file."""
     if len(text) <= texts.MESSAGE:
         return text, {}
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest: dict[str, str] = {}
     await asyncio.to_thread(folder.prepare, ctx.node, ctx.node.refs)
     name = await keep_result(ctx, text)
-    with contextlib.suppress(Refused):  # then it is in scratch/ alone, and the answer says so
+    # Unpublished, the file stays in scratch/, and the shortened answer says so.
+    with contextlib.suppress(Refused):
         manifest = await asyncio.to_thread(folder.publish, texts.fit_message(text))
     return shown_result(ctx, text, name, manifest), manifest
 
 
-async def _talk(loop: "Loop", ctx: RunContext) -> str:
-    await loop.act(ctx, ctx.transcript.open_calls())
+async def _write_answer(steps: Steps, ctx: RunContext) -> str:
+    """Return the last text of the model, after it has looked up what it wants to know."""
+    await steps.act(ctx, ctx.transcript.open_calls())
     last = ctx.transcript.last_reply
-    while last is None or not _is_said(ctx.transcript, last):
-        silent = last is not None and not last.text.strip() and not last.calls
-        nudge = [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)] if silent and last else []
-        if ctx.tally.turns >= ctx.node.budget.turns or await loop.catch_up(ctx, *nudge, hear=False):
+    while last is None or not _is_answer(ctx.transcript, last):
+        is_silent = last is not None and not last.text.strip() and not last.calls
+        nudge = [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)] if is_silent and last else []
+        if ctx.consumed.turns >= ctx.node.budget.turns or await steps.catch_up(
+            ctx, *nudge, deliver_mail=False
+        ):
             break
-        last = await loop.think(ctx, "reply")
-        await loop.act(ctx, last.calls)
-    said = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
-    return said[-1] if said else WITHOUT_A_MODEL.format(reason="nothing was said.")
+        last = await steps.think(ctx, "reply")
+        await steps.act(ctx, last.calls)
+    texts = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
+    return texts[-1] if texts else WITHOUT_A_MODEL.format(reason="nothing was said.")
 
 
-def _is_said(transcript: Transcript, reply: Turn) -> bool:
-    """Whether this is the answer: words, and nothing looked up or refused that may change them."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
+def _is_answer(transcript: Transcript, reply: Turn) -> bool:
+    """Whether the reply has text, and no call in it failed or looked up something to tell."""
+    failed = _failed_calls(transcript)
     return bool(reply.text.strip()) and not any(
-        call.name in LOOKS_UP or call.id in failed for call in reply.calls
+        call.id in failed or _properties(call).looks_up for call in reply.calls
     )
 
 
-def _decided(transcript: Transcript) -> Work | None:
-    """What the model decided about work, by the last call that did."""
-    failed = {t.ref for t in transcript.turns if t.role == "tool" and t.failed}
-    made: list[Work] = [
-        DECIDES[call.name]
+def _work_decision(transcript: Transcript) -> WorkDecision | None:
+    """Return what the model decided about work: a start counts over all, else the last call."""
+    failed = _failed_calls(transcript)
+    decisions: list[WorkDecision] = [
+        decision
         for turn in transcript.turns
         for call in turn.calls
-        if call.name in DECIDES and call.id not in failed
+        if call.id not in failed
+        if (decision := _properties(call).decides_work) is not None
     ]
-    return "started" if "started" in made else made[-1] if made else None
+    return "started" if "started" in decisions else decisions[-1] if decisions else None
+
+
+def _properties(call: ToolCall) -> ToolProperties:
+    tool = FOREGROUND.get(call.name)
+    return ToolProperties() if tool is None else tool.properties
+
+
+def _failed_calls(transcript: Transcript) -> set[str | None]:
+    return {t.ref for t in transcript.turns if t.role == "tool" and t.failed}

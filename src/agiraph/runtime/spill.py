@@ -1,4 +1,4 @@
-"""Spill: a text too long for a thread or a message goes into a file that it then names."""
+"""Spill: writes a text that is too long for a thread or a message to a file, and names the file."""
 
 import asyncio
 from collections.abc import Container
@@ -9,18 +9,18 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Done
 from agiraph.domain.work import RESULT_FILE
 from agiraph.home.safe_folder import Folder
+from agiraph.run_context import RunContext
 from agiraph.services.board import texts
 from agiraph.store.rows import to_text
-from agiraph.tools.context import RunContext
 
-LONGEST = 20_000
-"""Characters of an answer that stand in the thread; every later turn is paid for again."""
-HEAD, TAIL = 8_000, 4_000
+ANSWER_CHARACTERS = 20_000
+"""Longer answers are shortened: each later model call pays for the whole thread again."""
+HEAD_CHARACTERS, TAIL_CHARACTERS = 8_000, 4_000
 
 
 async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
-    """The answer, or its two ends and the name of the file that holds it whole."""
-    if len(answer.text) <= LONGEST:
+    """Return the answer; a long one as its beginning, its end and the name of a file with all."""
+    if len(answer.text) <= ANSWER_CHARACTERS:
         return answer
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
     path = f"agents/{ctx.agent.name}/results/{ctx.lease.thread_id}-{name}.txt"
@@ -31,18 +31,19 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
             folder.write(rest, answer.text.encode(errors="replace"))
 
     await asyncio.to_thread(keep)
-    left_out = len(answer.text) - HEAD - TAIL
+    head, tail = answer.text[:HEAD_CHARACTERS], answer.text[-TAIL_CHARACTERS:]
+    left_out = len(answer.text) - HEAD_CHARACTERS - TAIL_CHARACTERS
     text = (
-        f"{answer.text[:HEAD]}\n… {left_out:,} characters are left out here; the whole answer is "
-        f"in {path}: read it in pages with read_file …\n{answer.text[-TAIL:]}"
+        f"{head}\n… {left_out:,} characters are left out here; the whole answer is "
+        f"in {path}: read it in pages with read_file …\n{tail}"
     )
     return replace(answer, text=text)
 
 
 async def keep_result(ctx: RunContext, text: str) -> str | None:
-    """Write a result too long for another agent's thread into scratch/, to be published with it.
+    """Write a result that is too long for another agent's thread to scratch/, to be published.
 
-    Return the file's name; None for a text that is short, or that could not be written.
+    Return the file's name; None if the text is short or could not be written.
     """
     if len(text) <= texts.LONGEST:
         return None
@@ -68,11 +69,11 @@ def _holds(folder: Folder, name: str, data: bytes) -> bool:
     try:
         return folder.read(name, limit=len(data) + 1) == data
     except Refused:
-        return False  # a directory, or something else that no text is in
+        return False  # a folder, or anything else that is not a regular file
 
 
 def shown_result(ctx: RunContext, text: str, name: str | None, published: Container[str]) -> str:
-    """The result as its node's row and messages carry it; a long one names its file."""
+    """Return the result for the node's row and messages; a long one is cut and names its file."""
     place = "published" if name is not None and name in published else "scratch"
     whole = f"in nodes/{ctx.node.id}/{place}/{name}" if name else f"in thread {ctx.lease.thread_id}"
     return texts.fit_message(text, whole=f"The whole text is {whole}.") if text.strip() else text

@@ -1,23 +1,21 @@
-"""Asking: one structured question in a thread, and reading what comes back, however it is put.
+"""Structured question: asks the model one question in a thread and parses the JSON answer.
 
-What was asked and answered stands in the thread, so asking again after a crash goes on there.
+Question and answer stand in the thread, so a run that starts again after a crash continues there.
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from agiraph.domain.chat import THINKING, Transcript, Turn
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused
 from agiraph.domain.work import StopReason
-from agiraph.runtime.calls import Halted
+from agiraph.run_context import RunContext
+from agiraph.runtime.steps import Steps
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import SystemNote
-from agiraph.tools.context import RunContext
-
-if TYPE_CHECKING:
-    from agiraph.runtime.loop import Loop
 
 T = TypeVar("T")
 
@@ -25,12 +23,12 @@ AGAIN = (
     "[Runtime] That could not be read as what was asked for. Answer again with the JSON object "
     "alone: no other words, no code fence."
 )
-PLACES = 50
-"""Where in a text an object is looked for, at most."""
+MAX_STARTS = 50
+"""Opening brackets of a text at which a JSON value is tried."""
 
 
 class Unaffordable(Exception):
-    """The money for the question is spent; it was not asked."""
+    """The budget has too little left for the question, so it was not asked."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
@@ -40,101 +38,93 @@ class Unaffordable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Generic[T]):
     name: str
-    """What the call is paid as, and how the thread knows that it was asked."""
+    """The purpose the call is charged under, and the `ref` of the question in the thread."""
     text: str
     schema: dict[str, Any]
-    read: Callable[[Any], T | None]
-    """What the JSON value means; None if it is not what was asked for."""
+    parse: Callable[[Any], T | None]
+    """Turns the JSON value into the answer; returns None if it has another form."""
     shorter: str = ""
-    """The same with less around it, if the thread turns out too long for the model."""
+    """A shorter form of the question, for a thread that is too long for the model."""
 
 
-async def ask(loop: "Loop", ctx: RunContext, question: Question[T]) -> T | None:
-    """The answer; None if it cannot be read even when asked for again.
+async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
+    """Return the parsed answer; None if the model gave no readable one.
 
-    The second time without a schema: a server that knows none may be the reason.
+    There are up to three attempts, each with its own `ref` in the thread: the question, its
+    shorter form if the thread is too long, and a last one without a schema, because some servers
+    fail on schemas they do not support.
     """
-    short, again = f"{question.name}:short", f"{question.name}:again"
-    steps = (question.name, short, again)
-    asked = [turn.ref for turn in ctx.transcript.turns if turn.ref in steps]
-    step = asked[-1] if asked else None
-    if step is None:
-        step = question.name
-        await _put(loop, ctx, SystemNote(step, question.text))
+    shorter, again = f"{question.name}:short", f"{question.name}:again"
+    attempts = (question.name, shorter, again)
+    made = [turn.ref for turn in ctx.transcript.turns if turn.ref in attempts]
+    attempt = made[-1] if made else None
+    if attempt is None:
+        attempt = question.name
+        await _add_notice(steps, ctx, SystemNote(attempt, question.text))
     while True:
         following, failure = again, None
         try:
-            schema = None if step == again else question.schema
-            answer = _answer_to(ctx.transcript, step)
-            answer = answer or await _think(loop, ctx, question.name, schema)
-            if (read := question.read(value_in(answer.text))) is not None:
-                return read
+            schema = None if attempt == again else question.schema
+            answer = _answer_to(ctx.transcript, attempt)
+            answer = answer or await _think(steps, ctx, question.name, schema)
+            if (parsed := question.parse(value_in(answer.text))) is not None:
+                return parsed
         except ContextExceeded as error:
-            following, failure = short, error
+            following, failure = shorter, error
         except (ModelGarbled, ModelRefused) as error:
             failure = error
-        if ctx.transcript.has(following) or (following == short and not question.shorter):
+        if ctx.transcript.has(following) or (following == shorter and not question.shorter):
             if failure is not None:
                 raise failure
             return None
-        step = following
-        if step == short:
-            cut = await ctx.store.write(journal.compact, ctx.lease, ref=step, text=question.shorter)
-            ctx.heard(cut)
+        attempt = following
+        if attempt == shorter:
+            text = question.shorter
+            ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=attempt, text=text))
         else:
-            await _put(loop, ctx, SystemNote(step, AGAIN))
+            await _add_notice(steps, ctx, SystemNote(attempt, AGAIN))
 
 
 def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
-    """What was said right after these words, if anything was."""
+    """Return the reply right after the turn with this ref; None if there is none yet."""
     spoken = [turn for turn in transcript.turns if turn.role != "intent"]
     place = next(i for i in reversed(range(len(spoken))) if spoken[i].ref == ref)
     following = spoken[place + 1] if place + 1 < len(spoken) else None
     return following if following is not None and following.role == "assistant" else None
 
 
-async def _put(loop: "Loop", ctx: RunContext, notice: SystemNote) -> None:
-    if reason := await loop.catch_up(ctx, notice, hear=False):
+async def _add_notice(steps: Steps, ctx: RunContext, notice: SystemNote) -> None:
+    if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
         raise Unaffordable(reason)
 
 
 async def _think(
-    loop: "Loop", ctx: RunContext, purpose: str, schema: dict[str, Any] | None
+    steps: Steps, ctx: RunContext, purpose: str, schema: dict[str, Any] | None
 ) -> Turn:
     last = ctx.transcript.turns[-1]
-    if (last.role, last.ref) != ("intent", THINKING):  # what was held for it is lost: hold anew
-        heard = await ctx.store.write(
-            journal.catch_up,
-            ctx.lease,
-            hear=False,
-            reservation=loop.budget.reservation(ctx),
-            paid_from=ctx.paid_from,
-        )
-        if heard.halt is not None:
-            raise Halted(heard.halt)
-        if heard.spent is not None:
-            raise Unaffordable(heard.spent)
-        ctx.heard(*heard.turns)
-    return await loop.think(ctx, purpose, may_call=False, schema=schema)
+    # Without an intent at the end, the reservation was charged as lost after a crash or an error.
+    is_reserved = (last.role, last.ref) == ("intent", THINKING)
+    if not is_reserved and (reason := await steps.reserve(ctx)):
+        raise Unaffordable(reason)
+    return await steps.think(ctx, purpose, may_call=False, schema=schema)
 
 
 def value_in(text: str) -> Any:
-    """The JSON value that a text is or holds, in a fence or among other words; None without one."""
+    """Return the JSON value that the text is or contains (in a code fence too); None without."""
     decoder = json.JSONDecoder()
     stripped = text.strip()
     try:
         return decoder.decode(stripped)
     except (json.JSONDecodeError, RecursionError):
         pass
-    place = -1
-    for _ in range(PLACES):
-        place = min(
-            (p for p in (text.find(sign, place + 1) for sign in "{[") if p >= 0), default=-1
-        )
-        if place < 0:
+    start = -1
+    for _ in range(MAX_STARTS):
+        starts = (text.find(bracket, start + 1) for bracket in "{[")
+        start = min((position for position in starts if position >= 0), default=-1)
+        if start < 0:
             return None
         try:
-            value, _ = decoder.raw_decode(text, place)
+            value, _ = decoder.raw_decode(text, start)
         except (json.JSONDecodeError, RecursionError):
             continue
         if value:
@@ -143,14 +133,14 @@ def value_in(text: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """A number from 0 to 1, also if it was written as text; None if it is none."""
+    """Return the value as a number, limited to 0..1; None if it is not a number."""
     try:
         found = float(value)
     except (TypeError, ValueError):
         return None
-    return min(max(found, 0.0), 1.0) if found == found else None
+    return None if math.isnan(found) else min(max(found, 0.0), 1.0)
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """The fields of an object; none of anything else."""
+    """Return the fields of a JSON object; an empty dict for any other value."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}

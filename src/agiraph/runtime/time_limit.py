@@ -1,4 +1,4 @@
-"""Time limit: how long one step of a node may take, and what happens when it takes longer."""
+"""Time limit: ends a model call that would outlast the node's time limit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,9 +12,10 @@ SPENT = "The time limit of this work was reached before the model had answered."
 
 
 async def within(seconds: float | None, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return what the model answers, or raise `OutOfTime` after so many seconds.
+    """Return what `ask` returns, or raise `OutOfTime` after so many seconds.
 
-    Without seconds there is no limit; with none left the model is not asked at all.
+    None means no limit. With no seconds left, `ask` is not called, and `OutOfTime.unused` says
+    that the model was not called and costs nothing.
     """
     if seconds is not None and seconds <= 0:
         raise OutOfTime(SPENT, unused=True)
@@ -23,6 +24,6 @@ async def within(seconds: float | None, ask: Callable[[], Awaitable[T]]) -> T:
         async with limit:
             return await ask()
     except TimeoutError as error:
-        if not limit.expired():
+        if not limit.expired():  # a timeout within `ask`, such as the connection's
             raise
         raise OutOfTime(SPENT) from error

@@ -1,29 +1,34 @@
-"""Timers: what is due is rung, and one that breaks does not keep the others from it."""
+"""Timers: fires every due timer; a timer that fails does not keep the others from firing."""
 
 from datetime import timedelta
 
 from agiraph.domain.errors import StoreUnavailable
-from agiraph.runtime.periodic import Rounds
+from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.lifecycle import timers
 from agiraph.store import waits
 from agiraph.store.database import Store
 
-PUT_OFF = timedelta(minutes=10)
-"""When one that broke is tried again."""
+RETRY_AFTER = timedelta(minutes=10)
+"""When a timer that failed is tried again."""
+ALL = "firing all due timers at once"
 
 
-async def ring(store: Store, rounds: Rounds) -> None:
-    """All that are due in one transaction; each in its own if that breaks."""
+async def fire_due(store: Store, periodic: PeriodicTasks) -> None:
+    """Fire all due timers in one transaction; if it fails, fire each in a transaction of its own.
+
+    One transaction is the fast path. A timer that fails alone is put off, because it would stay
+    the next one due and the engine would try it again without a pause.
+    """
     try:
         await store.write(timers.fire_due)
     except StoreUnavailable:
         raise
     except Exception as error:
-        rounds.item_failed("ringing all timers at once", error, "each is rung by itself")
+        periodic.item_failed(ALL, error, "each is fired by itself")
         for timer in await store.read(waits.due):
-            with rounds.by_itself(f"timer {timer}"):
+            with periodic.isolated(f"timer {timer}"):
                 await store.write(timers.fire_due, timer)
                 continue
-            await store.write(waits.put_off, timer, PUT_OFF)
+            await store.write(waits.put_off, timer, RETRY_AFTER)  # `isolated` caught an error
     else:
-        rounds.item_succeeded("ringing all timers at once")
+        periodic.item_succeeded(ALL)

@@ -1,7 +1,7 @@
-"""Tracing: runs, model calls and tool calls as OpenTelemetry spans, by the GenAI conventions.
+"""Tracing: emits runs, model calls and tool calls as OpenTelemetry spans (GenAI conventions).
 
-Off unless asked for: then nothing here is imported and nothing wrapped. Spans say who did what, how
-long it took and what it cost, never what was said.
+Tracing is off by default; then OpenTelemetry is not imported and nothing is wrapped. Spans hold
+names, durations and costs, never the text of prompts, replies or tool calls.
 """
 
 import asyncio
@@ -20,20 +20,22 @@ from agiraph.domain.outcomes import Answer, Done, Outcome, Pending
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.vendors import telemetry_name
-from agiraph.runtime.calls import Caller
-from agiraph.tools.context import RunContext
+from agiraph.run_context import RunContext
+from agiraph.runtime.calls import ToolCaller
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.trace import Span
 
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
-CLOSING_SECONDS = 2.0
-"""How long the last spans may take on their way out; a collector that is gone keeps nobody."""
+CLOSING_S = 2.0
+"""How long a stop waits for the last spans: a collector that is down must not delay it."""
+_PROVIDERS = {"gemini": "gcp.gemini"}
+"""Providers that the conventions name differently."""
 
 
-def opened(traces: str, environ: Mapping[str, str]) -> "Tracing | None":
-    """What the settings ask for; nothing, by default."""
+def open_tracing(traces: str, environ: Mapping[str, str]) -> "Tracing | None":
+    """Return the tracing that the setting `traces` asks for; None by default."""
     if not traces:
         return None
     try:
@@ -43,7 +45,8 @@ def opened(traces: str, environ: Mapping[str, str]) -> "Tracing | None":
             f"AGIRAPH_TRACES={traces} needs packages that are not here: "
             "pip install 'agiraph[otel]', or unset it."
         ) from error
-    # The endpoint and the rest it finds in the environment; headers may hold a key, and are hidden.
+    # The exporter reads its endpoint from the environment. Its headers may hold a key, which
+    # `redaction` has removed from the environment, so they are passed here.
     return Tracing(OTLPSpanExporter(headers=_headers(environ.get(HEADERS, ""))))
 
 
@@ -53,6 +56,8 @@ def _headers(text: str) -> dict[str, str]:
 
 
 class Tracing:
+    """A tracer whose spans go to one exporter, in batches."""
+
     def __init__(self, exporter: "SpanExporter") -> None:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -60,7 +65,7 @@ class Tracing:
         from opentelemetry.trace import SpanKind, StatusCode
 
         about = {"service.name": "agiraph", "service.version": version("agiraph")}
-        # Not at exit: a collector that does not answer would keep the process from ending.
+        # No shutdown at exit: a collector that does not answer would keep the process alive.
         self._provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("agiraph", version("agiraph"))
@@ -68,23 +73,23 @@ class Tracing:
         self._failed = StatusCode.ERROR
 
     async def close(self) -> None:
-        """Send what is left, for a moment."""
+        """Send the remaining spans, for at most `CLOSING_S`."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
 
         def shut_down() -> None:
             self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the event loop is closed already
                 loop.call_soon_threadsafe(done.set)
 
-        # A thread of its own that the process need not wait for.
+        # A daemon thread, which the process does not wait for at its end.
         threading.Thread(target=shut_down, name="agiraph-traces", daemon=True).start()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSING_SECONDS):
+            async with asyncio.timeout(CLOSING_S):
                 await done.wait()
 
     @contextlib.contextmanager
     def span(self, name: str, kind: str = "INTERNAL", **about: Any) -> "Generator[Span]":
-        """A span that tells of an error by its kind alone: its words may quote what was said."""
+        """A span that names an error's type only: an error's text may quote a prompt or a reply."""
         attributes = {key.replace("__", "."): value for key, value in about.items() if value}
         with self._tracer.start_as_current_span(
             name,
@@ -102,7 +107,7 @@ class Tracing:
 
     @contextlib.contextmanager
     def run(self, agent: Agent, node: WorkNode, lease: Lease) -> "Generator[Span]":
-        """One run of an agent at its node."""
+        """A span for one run of a node."""
         with self.span(
             f"invoke_agent {agent.name}",
             gen_ai__operation__name="invoke_agent",
@@ -117,13 +122,14 @@ class Tracing:
         ) as span:
             yield span
 
-    def ended(self, span: "Span", outcome: Outcome) -> None:
+    def set_outcome(self, span: "Span", outcome: Outcome) -> None:
+        """Add the kind of outcome to a run's span."""
         span.set_attribute("agiraph.outcome", type(outcome).__name__.lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedModel:
-    """A model whose every call is a span."""
+    """A model that emits a span for each call."""
 
     model: Model
     tracing: Tracing
@@ -161,8 +167,8 @@ class TracedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedCaller(Caller):
-    """Makes every tool call a span."""
+class TracedCaller(ToolCaller):
+    """A tool caller that emits a span for each call."""
 
     tracing: Tracing
 
@@ -175,7 +181,7 @@ class TracedCaller(Caller):
             gen_ai__tool__call__id=call.id,
             gen_ai__conversation__id=ctx.lease.thread_id,
         ) as span:
-            answer = await Caller.answer(self, ctx, call)
+            answer = await ToolCaller.answer(self, ctx, call)
             match answer:
                 case Done(failed=True):
                     span.set_attribute("error.type", "refused")

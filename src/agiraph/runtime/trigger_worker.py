@@ -14,7 +14,7 @@ from agiraph.domain.time import Clock
 from agiraph.domain.triggers import Call
 from agiraph.faultpoints import fault
 from agiraph.home.layout import Home
-from agiraph.runtime.periodic import Rounds
+from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.triggers import configuration, due, firing
 from agiraph.store import triggers
 from agiraph.store.database import Store
@@ -35,7 +35,7 @@ class Ticker:
     store: Store
     home: Home
     clock: Clock
-    rounds: Rounds
+    periodic: PeriodicTasks
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
     alone: bool = True
     """Whether no other process works on this database."""
@@ -57,7 +57,7 @@ class Ticker:
         self.store.subscribe(self._notice)
         self._look_around()
         self._tasks = [
-            asyncio.create_task(self.rounds.go("triggers", self._work), name="ticker"),
+            asyncio.create_task(self.periodic.repeat("triggers", self._work), name="ticker"),
             asyncio.create_task(self._look_now_and_then(), name="ticker's rounds"),
         ]
 
@@ -107,7 +107,7 @@ class Ticker:
         try:
             await self._listen()
             for errand in await self.store.read(triggers.open_errands):
-                with self.rounds.by_itself(f"errand {errand.id}"):
+                with self.periodic.isolated(f"errand {errand.id}"):
                     await self._run(errand)
         except Exception:
             self._look_around()  # at all of it: what was heard may be forgotten
@@ -128,7 +128,7 @@ class Ticker:
                 self._hear(event)
         heard, self._heard = self._heard, set()
         for trigger_id in heard:
-            with self.rounds.by_itself(f"hearing for {trigger_id}"):
+            with self.periodic.isolated(f"hearing for {trigger_id}"):
                 while await self.store.write(due.hear, trigger_id):
                     pass
 
@@ -145,7 +145,7 @@ class Ticker:
         if name not in self.callbacks:
             error = Misconfigured(f"This process has no callback {name!r}.")
             then = "its triggers wait for a process that has it"
-            self.rounds.item_failed(f"callback {name!r}", error, then, trace=False)
+            self.periodic.item_failed(f"callback {name!r}", error, then, trace=False)
         elif await self.store.write(triggers.take_errand, errand.id):
             call = Call(
                 key=f"{trigger.id}:{errand.slot}",
@@ -161,10 +161,12 @@ class Ticker:
         try:
             said = await self.callbacks[name](call)
         except Exception as error:  # whatever it was, it is theirs, and is written down
-            self.rounds.item_failed(f"callback {name!r}", error, "the firing is recorded as failed")
+            self.periodic.item_failed(
+                f"callback {name!r}", error, "the firing is recorded as failed"
+            )
             outcome, reason = "failed", repr(error)
         else:
-            self.rounds.item_succeeded(f"callback {name!r}")
+            self.periodic.item_succeeded(f"callback {name!r}")
             outcome, reason = "fired", "" if said is None else str(said)
         fault("fx:after:callback")
         await self.store.write(firing.called, errand, outcome=outcome, reason=reason)

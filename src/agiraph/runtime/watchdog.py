@@ -1,26 +1,26 @@
-"""Watchdog: looks now and then whether something comes of what runs."""
+"""Watchdog: marks running nodes as stalled that have made no progress for a while."""
 
 from datetime import timedelta
 
 from agiraph.domain.time import Clock
-from agiraph.runtime.periodic import Rest, Rounds
+from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle import stalled
 from agiraph.store import nodes
 from agiraph.store.database import Store
 
-EVERY = timedelta(minutes=2)
+INTERVAL = timedelta(minutes=2)
 
 
-async def watch(store: Store, clock: Clock, rounds: Rounds) -> None:
-    """Look at running work until cancelled. A look costs one short query, and no model."""
+async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
+    """Check running nodes until cancelled. A check costs one short query and calls no model."""
 
-    async def rest() -> None:
-        await clock.sleep_until(clock.now() + EVERY)
+    async def wait() -> None:
+        await clock.sleep_until(clock.now() + INTERVAL)
 
-    async def look() -> Rest:
+    async def check() -> Wait:
         if await store.read(nodes.at_work):
             await store.write(stalled.check_all)
-        return rest
+        return wait
 
-    await rest()
-    await rounds.go("watchdog", look)
+    await wait()
+    await periodic.repeat("watchdog", check)

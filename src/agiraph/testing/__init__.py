@@ -1,4 +1,17 @@
-"""The test kit: what agiraph tests itself with, and what you test your own agents with."""
+"""Test kit: what you need to test agents, tools and settings of agiraph without a real model.
+
+- `World`: a whole runtime in a temporary folder, with scripted models and a manual clock.
+- `ScriptedModel`, `says`, `call`: a model in the same process that replies what a test wrote down.
+- `ModelServer`: an HTTP server that speaks the wire formats of OpenAI, Anthropic and Gemini, with
+  scripted replies and network faults.
+- `ManualClock`: a clock that moves only when a test moves it.
+
+    async with World(tmp_path) as world:
+        world.script("ada", says(call("finish", summary="Done.")))
+        founded = await world.found("Write a poem")
+        await world.settle()
+        assert [node.result for node in await world.board(founded.team.id)] == ["Done."]
+"""
 
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import ModelServer

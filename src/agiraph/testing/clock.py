@@ -1,30 +1,35 @@
-"""Clock: time that moves when a test says so."""
+"""Clock: a clock that moves only when a test moves it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
+    """A clock for tests. `advance` moves it and wakes everything that is due by then."""
+
     def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
         self._now = start
         self._elapsed = 0.0
         self._alarms: list[tuple[datetime, asyncio.Future[None]]] = []
         self.slept: list[float] = []
-        """Every pause that was asked for, in order."""
+        """The seconds of every `sleep`, in order: retries and backoff can be checked by it."""
 
     def now(self) -> datetime:
+        """Return the current time in UTC."""
         return self._now
 
     def monotonic(self) -> float:
+        """Return the seconds that have passed since the clock was made."""
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """A pause takes no time but is remembered, and moves the clock."""
+        """Move the clock by so many seconds at once, and remember them in `slept`."""
         self.slept.append(seconds)
         self.advance(seconds=seconds)
         await asyncio.sleep(0)
 
     async def sleep_until(self, moment: datetime) -> None:
+        """Return when the clock shows this time: at once, or during a later `advance`."""
         if moment <= self._now:
             return
         alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -34,6 +39,7 @@ class ManualClock:
     def advance(
         self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
+        """Move the clock forward and wake every `reach` whose time has come."""
         passed = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         self._now += passed
         self._elapsed += passed.total_seconds()

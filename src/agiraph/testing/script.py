@@ -1,14 +1,17 @@
-"""Script: what a model server saw, and what it may answer."""
+"""Script: the requests that a `ModelServer` receives, and the replies and faults it can send."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Wire = Literal["openai", "anthropic", "gemini"]
+"""The vendor's wire format of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCall:
+    """A tool call in a request's history."""
+
     id: str
     name: str
     arguments: dict[str, Any]
@@ -16,7 +19,7 @@ class SeenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenMessage:
-    """One message in one form, whatever the vendor; every tool result is a message of its own."""
+    """One message of a request, in the same form for all vendors. A tool result is a message."""
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
@@ -28,7 +31,7 @@ class SeenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request, as the server understood it and as it came."""
+    """One request: parsed into a common form, and as it was received."""
 
     wire: Wire
     model: str
@@ -37,26 +40,32 @@ class Seen:
     tools: tuple[str, ...]
     stream: bool
     headers: dict[str, str]
-    """By lower-case name."""
+    """HTTP headers by lower-case name."""
     body: dict[str, Any]
     raw: bytes
     index: int
-    """How many requests this server had understood before."""
+    """The number of valid requests before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A tool call that the model makes. `call` is the short form."""
+
     name: str
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     id: str | None = None
-    """None: the server counts, call_1, call_2 and so on."""
+    """The id of the call; None: `call_1`, `call_2` and so on."""
     raw: str | None = None
-    """Sent instead of the arguments, as it is; where a wire wants an object, as a JSON string."""
+    """Malformed arguments: sent as they are instead of `arguments`. A wire format that requires an
+    object gets a JSON string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """What the model says. Tokens are counted as a bill would: input with what was cached."""
+    """A reply of the model. `says` is the short form.
+
+    `input_tokens` includes `cached_tokens`, as on a vendor's bill.
+    """
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -65,24 +74,25 @@ class Says:
     output_tokens: int = 20
     cached_tokens: int = 0
     chunk: int = 8
-    """Characters in one streamed delta."""
+    """Characters of each streamed piece."""
     finish: str | None = None
-    """The vendor's word, or "length" or "content_filter", which every wire puts in its own."""
+    """The finish reason: a vendor's own word, or "length" or "content_filter", which are translated
+    to the vendor's word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An error before any reply: the vendor's own body, unless one is given."""
+    """An HTTP error. Without a body, the vendor's usual error body is sent."""
 
     code: int
     body: str | dict[str, Any] | bytes | None = None
-    """A message for the vendor's form; or a whole JSON body; or bytes, as a gateway's page is."""
+    """A message for the vendor's error body, a JSON body, or bytes such as a gateway's page."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The prompt does not fit, in the vendor's words."""
+    """The vendor's error for a prompt that does not fit into the context window."""
 
     tokens: int
     window: int
@@ -90,19 +100,19 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """HTTP 200 and the right content type, but these bytes."""
+    """HTTP 200 with the right content type and a body that cannot be parsed."""
 
     data: bytes = b'{"choices": [}\xff\x00'
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """HTTP 200 and no body at all."""
+    """HTTP 200 with an empty body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oversize:
-    """A well-formed reply with so many bytes of text."""
+    """A valid reply whose text has so many bytes."""
 
     bytes_: int
     then: Says = Says()
@@ -110,25 +120,27 @@ class Oversize:
 
 @dataclass(frozen=True, slots=True)
 class StreamError:
-    """HTTP 200, so many events of a reply, then an error event: the vendor is overloaded."""
+    """HTTP 200, so many events of a streamed reply, then the vendor's error event for overload."""
 
     after_chunks: int
     then: Says = Says(text="This reply breaks off.")
 
 
 Reply = Says | Status | Overflow | Garbage | Empty | Oversize | StreamError
-"""What is sent; the faults below are about how."""
+"""What the server sends. The faults below change how it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
+    """Waits before the next step."""
+
     seconds: float
     then: "Step" = Says(text="This reply is late.")
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection closes after so many bytes of the body; None: even before the headers."""
+    """Closes the connection after so many bytes of the body; None: before the headers."""
 
     after_bytes: int | None
     then: Reply = Says(text="This reply is cut off.")
@@ -136,7 +148,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """So many bytes of the body, and then nothing more until the client goes away."""
+    """Sends so many bytes of the body, then nothing until the client disconnects."""
 
     after_bytes: int
     then: Reply = Says(text="This reply never ends.")
@@ -144,29 +156,32 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Trickle:
-    """The whole reply, a few bytes at a time, so that events and characters are torn apart."""
+    """Sends the whole reply a few bytes at a time, so that events and characters are split."""
 
     size: int
     then: Reply = Says(text="This reply comes in crumbs.")
     seconds: float = 0.0
-    """Between one piece and the next."""
+    """The pause between two pieces."""
 
 
 Step = Reply | Delay | Cut | Stall | Trickle
 
 Script = Callable[[Seen], Step | Awaitable[Step]]
+"""Decides the reply to each request; a list of steps is played in order instead."""
 
 
 def says(text: str | Call = "", *calls: Call, **more: Any) -> Says:
-    """`says("Hello.")`, `says("Look:", call("read"))` or just `says(call("read"))`."""
+    """Return a reply: `says("Hello.")`, `says("Look:", call("read"))` or `says(call("read"))`."""
     if isinstance(text, Call):
         return Says(calls=(text, *calls), **more)
     return Says(text=text, calls=calls, **more)
 
 
 def call(name: str, /, **arguments: Any) -> Call:
+    """Return a tool call: `call("write_file", path="a.md", content="Hello")`."""
     return Call(name, arguments)
 
 
 def context_overflow(tokens: int = 250_000, window: int = 200_000) -> Overflow:
+    """Return the error for a prompt of so many tokens."""
     return Overflow(tokens, window)

@@ -1,4 +1,4 @@
-"""Scripted: a model that says what a test wrote down for it, in process and without a wire."""
+"""Scripted models: models in the same process whose replies a test decides."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,33 +12,36 @@ from agiraph.testing.script import Says
 
 
 class PowerCut(BaseException):
-    """The plug is pulled. A BaseException, so that nothing gets to tidy up."""
+    """Simulates a crash inside a model call. A BaseException, so that no handler cleans up."""
 
 
 class ScriptExhausted(AssertionError):
-    """The model was asked more often than the test foresaw."""
+    """The model was called more often than the test has written replies for."""
 
 
 Line = Says | BaseException | Callable[[Request], "Says | BaseException"]
+"""One reply of a script: a reply, an error to raise, or a function of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the model was shown: the turns as they were then."""
+    """One request to a scripted model, as it was at that time."""
 
     system: str
     turns: tuple[Turn, ...]
     tools: tuple[str, ...]
-    """What it might have called."""
+    """The names of the tools that the model might have called."""
 
 
 @dataclass(slots=True)
 class ScriptedModel:
+    """A model that plays a list of replies, and records its requests."""
+
     name: str
     lines: list[Line]
     requests: list[Asked] = field(default_factory=list[Asked])
     gate: asyncio.Event | None = None
-    """If set, every reply waits for it: for tests of what happens meanwhile."""
+    """If set, every reply waits for this event, so that a test can act in the meantime."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         self.requests.append(
@@ -51,7 +54,7 @@ class ScriptedModel:
         if self.gate is not None:
             await self.gate.wait()
         if not self.lines:
-            raise ScriptExhausted(f"{self.name} has no line for request {len(self.requests)}.")
+            raise ScriptExhausted(f"{self.name} has no reply for request {len(self.requests)}.")
         line = self.lines.pop(0)
         said = line if isinstance(line, (Says, BaseException)) else line(request)
         if isinstance(said, BaseException):
@@ -62,13 +65,13 @@ class ScriptedModel:
 
     @property
     def heard(self) -> str:
-        """The last thing the model was shown."""
+        """The text of the last turn that the model was shown."""
         return self.requests[-1].turns[-1].text
 
 
 @dataclass(slots=True)
 class ReactiveModel:
-    """A model that is a function of what it is shown, so that it picks up after any crash."""
+    """A model whose reply is a function of the request, so that it continues after any crash."""
 
     name: str
     react: Callable[[Request], Says]
@@ -83,6 +86,7 @@ class ReactiveModel:
 
 
 def as_reply(said: Says) -> Reply:
+    """Return a scripted reply in the form that providers return."""
     return Reply(
         text=said.text,
         calls=tuple(

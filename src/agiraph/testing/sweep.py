@@ -1,7 +1,8 @@
-"""Sweep: a real SIGKILL at every fault point of a scenario, and what must hold afterwards.
+"""Crash sweep: kills a scenario with SIGKILL at every fault point, and checks the recovery.
 
-Each life is a forked process. The first dies at point k; what it leaves on the disk is checked as
-others would see it; a second life must finish the work; a third must find nothing to do.
+Each life is a forked process. The first is killed at fault point k, and the state on disk is
+checked as other processes would see it. A second life must finish the work. A third must find
+nothing to do and change nothing.
 """
 
 import asyncio
@@ -24,28 +25,35 @@ from typing import Any
 from agiraph import faultpoints
 
 Live = Callable[[Path], Coroutine[Any, Any, None]]
-"""One life of the scenario in this folder: begins it, or goes on from whatever it finds."""
+"""One life of the scenario in this folder: starts the work, or continues what it finds."""
 
 Check = Callable[[Path], Iterable[str]]
-"""What is wrong with the state in this folder, in sentences; nothing, if all is well."""
+"""Yields a sentence for each invariant that the state in this folder violates."""
 
-LIFE_SECONDS = 60.0
+LIFE_S = 60.0
+"""A life that takes longer is reported as hung."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
+    """A piece of work to be killed at each of its fault points, and its checks."""
+
     name: str
     live: Live
     at_kill: Check
+    """Checks the state that the killed process left."""
     after_recovery: Check
+    """Checks the state after the life that finished the work."""
     fingerprint: Callable[[Path], str]
-    """What a restart with nothing to do must leave as it was."""
+    """Returns a digest of the state that a restart with nothing to do must not change."""
     arm: Callable[[], object] = field(default=lambda: None)
-    """Called first in every life: plants a bug, in tests of the sweep itself."""
+    """Called first in every life. Tests of the sweep itself plant a bug with it."""
 
 
 @dataclass(slots=True)
 class Report:
+    """The result of a sweep."""
+
     scenario: str
     points: list[str] = field(default_factory=list[str])
     kills: int = 0
@@ -60,21 +68,21 @@ class Report:
 
 
 def folder_for_sweeps() -> Path:
-    """Memory, where there is some: a process's death is the same there, and the sweep is faster."""
+    """Return a new folder, in memory if possible: SIGKILL loses nothing there, and it is faster."""
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     return Path(tempfile.mkdtemp(prefix="agiraph-sweep-", dir=parent))
 
 
 class Sweep:
-    """Runs a scenario over and over, each time with its end at another point."""
+    """Runs a scenario once for each fault point, and kills it there."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.report = Report(scenario.name)
 
     def count(self) -> int:
-        """Run the scenario once unharmed; how many fault points it passes."""
+        """Run the scenario without a kill, and return how many fault points it passes."""
         root = folder_for_sweeps()
         try:
             log = root / "points"
@@ -88,10 +96,10 @@ class Sweep:
             shutil.rmtree(root, ignore_errors=True)
 
     def run(self, *, until_caught: bool = False, first: str = "", every: int = 1) -> Report:
-        """Kill at every point, or every so many; shared among the cores.
+        """Kill at every fault point, or at each `every`-th one, on all cores.
 
-        Until caught: in mixed order, those that begin with `first` before the others, and no
-        further than the first violation.
+        With `until_caught` the points are taken in random order, those whose names start with
+        `first` before the others, and the sweep stops at the first violation.
         """
         started = time.monotonic()
         total = self.count()
@@ -100,26 +108,26 @@ class Sweep:
             if until_caught:
                 random.Random(total).shuffle(chosen)
                 chosen.sort(key=lambda point: not point[1].startswith(first))
-            self._each([(k,) for k, _ in chosen], until_caught=until_caught)
+            self._kill_each([(k,) for k, _ in chosen], until_caught=until_caught)
         self.report.seconds = time.monotonic() - started
         return self.report
 
     def run_pairs(self, *, seconds: float, at_least: int, seed: int = 0) -> Report:
-        """Kill in the first life and again in the one that recovers from it.
+        """Kill the first life, and then the life that recovers from it.
 
-        Takes pairs of points in random order, until the time is over and this many were tried.
+        Takes pairs of points in random order, for so many seconds and at least so many pairs.
         """
         started = time.monotonic()
         total = self.count()
         pairs = [(k, j) for k in range(1, total + 1) for j in range(1, total + 1)]
         random.Random(seed).shuffle(pairs)
-        self._each(pairs[:at_least])
+        self._kill_each(pairs[:at_least])
         deadline = started + seconds
-        self._each(pairs[at_least:], until=lambda: time.monotonic() >= deadline)
+        self._kill_each(pairs[at_least:], until=lambda: time.monotonic() >= deadline)
         self.report.seconds = time.monotonic() - started
         return self.report
 
-    def _each(
+    def _kill_each(
         self,
         deaths: list[tuple[int, ...]],
         *,
@@ -131,7 +139,7 @@ class Sweep:
         caught = multiprocessing.Event()
         children = [
             _in_child(
-                lambda share=share: self._share(share, caught if until_caught else None, until)
+                lambda share=share: self._kill_share(share, caught if until_caught else None, until)
             )
             for share in shares
         ]
@@ -145,19 +153,19 @@ class Sweep:
                         self.report.violations.append(text)
             os.waitpid(child, 0)
 
-    def _share(
+    def _kill_share(
         self, deaths: list[tuple[int, ...]], caught: Event | None, until: Callable[[], bool]
     ) -> Iterable[str]:
         for death in deaths:
             if until() or (caught is not None and caught.is_set()):
                 return
-            for problem in self._one(death):
+            for problem in self._kill_once(death):
                 yield "bad " + problem.replace("\n", " ⏎ ")
                 if caught is not None:
                     caught.set()
             yield "kill"
 
-    def _one(self, death: tuple[int, ...]) -> Iterable[str]:
+    def _kill_once(self, death: tuple[int, ...]) -> Iterable[str]:
         root = folder_for_sweeps()
         home = root / "home"
         where = ", then ".join(self._named(k) for k in death)
@@ -165,7 +173,7 @@ class Sweep:
             for k in death:
                 code = self._life(home, _killing(k))
                 if code not in (0, -signal.SIGKILL):
-                    yield f"{where}: the life that was to be killed ended with {code}"
+                    yield f"{where}: the life to be killed ended with {code}"
                 shutil.copytree(home, root / "seen", symlinks=True, dirs_exist_ok=False)
                 yield from (
                     f"{where}: at the kill: {p}" for p in self.scenario.at_kill(root / "seen")
@@ -187,12 +195,12 @@ class Sweep:
         return f"{self.scenario.name} #{k} {points[k - 1] if k <= len(points) else 'later'}"
 
     def _life(self, home: Path, hook: Callable[[str], None] | None) -> int:
-        """Fork, live, and say how it ended: an exit code, or minus the signal."""
+        """Run one life in a forked process; return its exit code, or minus the signal."""
         home.mkdir(parents=True, exist_ok=True)
         child = os.fork()
         if child == 0:
-            os._exit(self._in_life(home, hook))
-        deadline = time.monotonic() + LIFE_SECONDS
+            os._exit(self._run_life(home, hook))
+        deadline = time.monotonic() + LIFE_S
         handle = os.pidfd_open(child)
         try:
             if not select.select([handle], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -203,7 +211,7 @@ class Sweep:
         finally:
             os.close(handle)
 
-    def _in_life(self, home: Path, hook: Callable[[str], None] | None) -> int:
+    def _run_life(self, home: Path, hook: Callable[[str], None] | None) -> int:
         try:
             self.scenario.arm()
             faultpoints.armed = hook
@@ -217,10 +225,10 @@ class Sweep:
 def _counting(log: Path) -> Callable[[str], None]:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def note(point: str) -> None:
+    def record(point: str) -> None:
         os.write(file, f"{point}\n".encode())
 
-    return note
+    return record
 
 
 def _killing(k: int) -> Callable[[str], None]:
@@ -236,7 +244,7 @@ def _killing(k: int) -> Callable[[str], None]:
 
 
 def _in_child(work: Callable[[], Iterable[str]]) -> tuple[int, int]:
-    """Do the work in a process of its own; its id, and what its lines can be read from."""
+    """Run the work in a forked process; return its id and the pipe with the lines it yields."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

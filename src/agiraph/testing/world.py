@@ -1,4 +1,4 @@
-"""World: a whole runtime in a folder of its own, with scripted models and a clock you turn."""
+"""World: a whole runtime in a temporary folder, with scripted models and a manual clock."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +17,7 @@ from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
+from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
 from agiraph.runtime.trigger_worker import Callback
@@ -29,12 +30,15 @@ from agiraph.store.tx import Aftermath
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
-from agiraph.tools.context import RunContext
 from agiraph.web.access import Web
 
 
 class World:
-    """Open it, script its models, found a team, settle, and look at what came of it."""
+    """A runtime for tests: script its models, found a team, settle, and check the results.
+
+    Use it as a context manager. `tools`, `commands`, `channels` and `callbacks` add your own, as
+    the settings would. When it closes, it fails if an event did not match its published schema.
+    """
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class World:
         web: Web | None = None,
         limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
-        compares: bool = True,
+        validates_events: bool = True,
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
@@ -68,9 +72,9 @@ class World:
         self._limits = limits
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
-        self._compares = compares
-        """Whether each event is validated against the API's schema; benchmarks leave it out."""
-        self.mismatches: list[str] = []
+        self._validates_events = validates_events
+        """Whether each event is checked against its schema; benchmarks turn it off."""
+        self._invalid_events: list[str] = []
         self.runtime: Runtime
 
     async def __aenter__(self) -> "World":
@@ -79,15 +83,15 @@ class World:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-        assert not self.mismatches, self.mismatches
+        assert not self._invalid_events, self._invalid_events
 
-    def _compare(self, aftermath: Aftermath) -> None:
-        """Collect how committed events differ from the API's schema of their type."""
+    def _validate(self, aftermath: Aftermath) -> None:
+        """Check every event of a commit against the schema that clients get."""
         for event in aftermath.events:
-            self.mismatches += mismatches(event)
+            self._invalid_events += mismatches(event)
 
     async def start(self) -> None:
-        """Begin, or begin again: a new runtime on whatever the last one left."""
+        """Start a runtime on this folder, with whatever an earlier one has left there."""
         self.path.mkdir(parents=True, exist_ok=True)
         self.runtime = await Runtime.open(
             self.path,
@@ -105,25 +109,27 @@ class World:
             on_delta=self._on_delta,
             own_models={"scripted": self._scripted},
         )
-        if self._compares:
-            self.runtime.store.subscribe(self._compare)
+        if self._validates_events:
+            self.runtime.store.subscribe(self._validate)
         await self.runtime.start()
 
     async def stop(self) -> None:
+        """Stop the runtime in order; its folder and database stay."""
         await self.runtime.close()
 
     async def restart(self) -> None:
+        """Stop the runtime and start another one on the same folder."""
         await self.stop()
         await self.start()
 
     def script(self, name: str, *lines: Line) -> ScriptedModel:
-        """A model that answers to `scripted/NAME` with these lines."""
+        """Add a model named `scripted/NAME` that gives these replies in order."""
         model = ScriptedModel(f"scripted/{name}", list(lines))
         self._models[name] = model
         return model
 
     def model(self, name: str, model: Model) -> None:
-        """Let any model answer to `scripted/NAME`."""
+        """Add a model of your own under the name `scripted/NAME`."""
         self._models[name] = model
 
     def _scripted(self, name: str) -> Model:
@@ -142,45 +148,55 @@ class World:
         heartbeat: float | None = None,
         **more: Any,
     ) -> NewTeam:
-        """A team of one, at work on the goal; it does nothing more by itself unless told to."""
+        """Create a team with one agent that works on the goal.
+
+        Reflections and heartbeats are off unless they are asked for, so that a script needs replies
+        for the work alone.
+        """
         by_itself: dict[str, Any] = {"learns": learns, "heartbeat": heartbeat}
         return await self.store.write(teams.create, goal=goal, model=model, **by_itself, **more)
 
     async def settle(self) -> None:
-        """Let everything run that can run."""
+        """Wait until nothing can run: every node has ended, or waits for a person or a time."""
         await self.runtime.engine.idle()
         await self.runtime.outbox.idle()
-        await self.runtime.ticker.idle()  # what it heard of may set somebody to work
+        await self.runtime.ticker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
+        """Send a message to an agent's work, as a person; the agent reads it at its next step."""
         return await self.store.write(
             bus.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
         )
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
-        """A person's message that is answered at once."""
+        """Send a chat message to an agent, as a person; a reply node answers it at once."""
         return await self.store.write(conversation.say, agent_id, text, **more)
 
     async def conversation(self, agent: Agent) -> list[Message]:
+        """Return the messages between the person and the agent, oldest first."""
         return await self.store.read(messages.conversation, agent.team_id, agent.id)
 
     async def answer(
         self, question: Message | MessageId, text: str = "", *, decision: Decision | None = None
     ) -> None:
+        """Answer a question or decide on an approval, as a person."""
         identity = question.id if isinstance(question, Message) else question
         await self.store.write(answers.answer_question, identity, text, decision=decision)
 
     async def board(self, team_id: TeamId) -> list[WorkNode]:
+        """Return the nodes of a team."""
         return await self.store.read(nodes.board, team_id)
 
     async def node(self, node_id: NodeId) -> WorkNode:
         return await self.store.read(NODES.get, node_id)
 
     async def questions(self, team_id: TeamId) -> list[Message]:
+        """Return the team's questions and approvals that nobody has answered."""
         return await self.store.read(messages.open_questions, team_id)
 
     async def inbox(self) -> list[Message]:
+        """Return the messages in the person's inbox."""
         return await self.store.read(messages.inbox)
 
     async def thread(self, node_id: NodeId) -> Thread:
@@ -189,14 +205,16 @@ class World:
         return found
 
     async def turns(self, node_id: NodeId) -> list[Turn]:
+        """Return all entries of a node's thread, oldest first."""
         thread = await self.thread(node_id)
         return await self.store.read(threads.turns, ThreadId(thread.id))
 
     async def events(self, team_id: TeamId, *, after: int = 0) -> list[Event]:
+        """Return the team's events after this number."""
         return await self.store.read(events.after, team_id, after, limit=100_000)
 
     def published(self, node: WorkNode) -> dict[str, str]:
-        """What a node published, by file name."""
+        """Return the text of each file that a node published, by file name."""
         folder = self.path / "teams" / node.team_id / "nodes" / node.id / "published"
         return {
             str(file.relative_to(folder)): file.read_text()

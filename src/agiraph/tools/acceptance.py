@@ -1,68 +1,70 @@
-"""Proof: what the runtime can see of a result, held against what its worker claims."""
+"""Acceptance: compares a result with the node's acceptance lines, its files and its tool log."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from agiraph.domain.chat import ToolCall, Turn
-from agiraph.tools.context import RunContext
+from agiraph.domain.tools import ToolProperties
+from agiraph.run_context import RunContext
 
 NOT_ACCEPTED = "[Not accepted]"
-"""How the answer begins that sends work back; it does so once."""
+"""The first words of an answer that sends a result back, which happens once for a node."""
 
-_TALK = frozenset(
-    {
-        "publish", "finish", "checkpoint", "send_message", "check_messages", "ask_human",
-        "suggest_next", "check_board", "list_files",
-    }
-)  # fmt: skip
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
 
 
-def lacks(ctx: RunContext, files: Iterable[str], evidence: Sequence[str]) -> list[str]:
-    """What is missing for the node's acceptance lines, in sentences; nothing if all is there."""
-    there = set(files)
+def missing_evidence(ctx: RunContext, files: Iterable[str], evidence: Sequence[str]) -> list[str]:
+    """Return a sentence for each acceptance line that is not met; empty if all are."""
+    existing = set(files)
     missing: list[str] = []
     for number, line in enumerate(ctx.node.acceptance):
         named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
         missing += [f"{name!r} is not in scratch/, but {line!r} asks for it" for name in named
-                    if name not in there]  # fmt: skip
+                    if name not in existing]  # fmt: skip
         shown = evidence[number].strip() if number < len(evidence) else ""
         if not shown and not named:
             missing.append(f"nothing is given as evidence for {line!r}")
         elif shown:
-            missing += _unconfirmed(ctx, there, shown)
+            missing += _unconfirmed(ctx, existing, shown)
     return missing
 
 
-def _unconfirmed(ctx: RunContext, there: set[str], shown: str) -> list[str]:
+def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:
+    """Return why a piece of evidence is not confirmed; free text is accepted as it is."""
     kind, _, what = shown.partition(":")
     what = what.strip()
-    if kind == "file" and what.removeprefix("scratch/") not in there:
+    if kind == "file" and what.removeprefix("scratch/") not in existing:
         return [f"the file {what!r} that was given as evidence is not in scratch/"]
     if kind == "ran" and not any(
         what in str(call.arguments.get("command", "")) and not answer.failed
         for call, answer in answered(ctx)
-        if call.name == "bash"
+        if _properties(ctx, call).runs_commands
     ):
         return [f"no command {what!r} was run that succeeded"]
     return []
 
 
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
-    """Whether anything was done beyond talk: something written, run, read or given away."""
+    """Whether the node has files or a successful call that counts as work."""
     return any(files) or any(
-        call.name not in _TALK and not answer.failed for call, answer in answered(ctx)
+        _properties(ctx, call).counts_as_work and not answer.failed
+        for call, answer in answered(ctx)
     )
 
 
+def _properties(ctx: RunContext, call: ToolCall) -> ToolProperties:
+    return ctx.known_tools.get(call.name, ToolProperties())
+
+
 def was_sent_back(ctx: RunContext) -> bool:
+    """Whether a result of this node was refused before."""
     return any(answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx))
 
 
 def answered(ctx: RunContext) -> list[tuple[ToolCall, Turn]]:
-    """The tool log of this node: every call that has an answer, with it.
+    """Return this node's calls with their answers.
 
-    What was done for an earlier node in the same thread proves nothing for this one.
+    Calls of an earlier node in the same thread are left out: they prove nothing for this one.
     """
     calls: dict[str, ToolCall] = {}
     found: list[tuple[ToolCall, Turn]] = []

@@ -1,54 +1,66 @@
-"""Tools: a function a model may call, with what a crash in its middle would mean.
+"""Tool: a function that a model may call, with everything the runtime must know of it.
 
-The schema comes from the signature, the description from the docstring, the guidance from the
-decorator: one place, so that nothing drifts.
+The JSON schema comes from the function's signature, the description from its docstring, and
+guidance, effect and properties from the `@tool` decorator.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer
-from agiraph.tools.context import RunContext
+from agiraph.domain.tools import ToolProperties, WorkDecision
+from agiraph.run_context import RunContext
 
 Effect = Literal["transaction", "repeatable", "once"]
-"""transaction: its rows commit with its answer, so it happens once. repeatable: run again.
-once: never run again by the runtime; the model is told that it may or may not have happened."""
+"""What a crash during a call means.
+
+transaction: the tool's rows commit with its answer, so a call happens exactly once.
+repeatable: the call is made again.
+once: the runtime never makes the call again; it asks the tool what happened (`resolve`), or tells
+the model that the call may or may not have happened."""
 
 Known = dict[str, Any]
-"""What is written down before a `once` tool acts, to find out later what became of it."""
+"""What a `once` tool stores with its intent, so that `resolve` can find out what happened."""
 
 AnyTool = Callable[..., Any]
 
+Foresee = Callable[..., Known]
+Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
+TaintObjection = Callable[[RunContext, ToolCall], str | None]
+
 NO_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""Shown for bytes that are no text, and for NUL, which PostgreSQL does not keep."""
+"""Replaces bytes that are not text, and NUL, which PostgreSQL cannot store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
+    """A function that a model may call."""
+
     spec: ToolSpec
     effect: Effect
     act: AnyTool
-    """`def act(tx, ctx, …)` of a transaction tool, `async def act(ctx, …)` of the others."""
+    """The function: `def act(tx, ctx, …)` of a transaction tool, else `async def act(ctx, …)`."""
     arguments: type[BaseModel]
-    foresee: Callable[..., Known] | None = None
-    """What to write down with the intent, from the context and the call's arguments."""
-    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None
-    """What became of a call that a crash cut off; None if that cannot be known."""
-    polls: bool = False
-    """Asking again is its point, so it is no sign of going in circles."""
+    foresee: Foresee | None = None
+    """Returns what to store with the intent, from the context and the call's arguments."""
+    resolve: Resolve | None = None
+    """Finds out the answer of a call that a crash cut off; returns None if nobody can know."""
+    taint_objection: TaintObjection | None = None
+    """Says why a person must approve a call in a tainted thread; None: no approval is needed."""
+    properties: ToolProperties = ToolProperties()
 
     @property
     def name(self) -> str:
         return self.spec.name
 
     def read(self, call: ToolCall) -> dict[str, Any]:
-        """The call's arguments as the function wants them, or `Refused` with what is wrong."""
+        """Return the call's validated arguments; raise `Refused` with what is wrong with them."""
         if call.malformed is not None:
             raise Refused(
                 f"The arguments of {self.name} were not a JSON object but: "
@@ -69,28 +81,44 @@ class Tool:
 
 
 def _faults(error: ValidationError) -> str:
-    said: list[str] = []
+    faults: list[str] = []
     for fault in error.errors(include_url=False):
         where = ".".join(str(part) for part in fault["loc"])
         match fault["type"]:
             case "missing":
-                said.append(f"{where!r} is missing")
+                faults.append(f"{where!r} is missing")
             case "extra_forbidden":
-                said.append(f"there is no argument {where!r}")
+                faults.append(f"there is no argument {where!r}")
             case _:
-                said.append(f"{where!r} is wrong ({fault['msg']})")
-    return "; ".join(said)
+                faults.append(f"{where!r} is wrong ({fault['msg']})")
+    return "; ".join(faults)
+
+
+class Properties(TypedDict, total=False):
+    """The fields of `ToolProperties`, as keywords of `@tool`."""
+
+    roles: frozenset[str]
+    always_granted: bool
+    ends_node: bool
+    counts_as_work: bool
+    polls: bool
+    looks_up: bool
+    decides_work: WorkDecision
+    runs_commands: bool
+    opens_address: bool
+    gives_addresses: bool
 
 
 def tool(
     *,
     effect: Effect = "once",
     guidance: str = "",
-    polls: bool = False,
-    foresee: Callable[..., Known] | None = None,
-    resolve: Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]] | None = None,
+    foresee: Foresee | None = None,
+    resolve: Resolve | None = None,
+    taint_objection: TaintObjection | None = None,
+    **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
-    """Make a tool of a function."""
+    """Make a tool of a function; the keywords say all that the runtime must know of it."""
 
     def make(act: AnyTool) -> Tool:
         leading = 2 if effect == "transaction" else 1
@@ -108,10 +136,16 @@ def tool(
             arguments=arguments,
             foresee=foresee,
             resolve=resolve,
-            polls=polls,
+            taint_objection=taint_objection,
+            properties=ToolProperties(**properties),
         )
 
     return make
+
+
+def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
+    """The `taint_objection` of a tool whose every call has effect beyond the node."""
+    return "it has effect after this work is done"
 
 
 def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
@@ -125,7 +159,7 @@ def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
 
 
 def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema without the titles pydantic adds, which cost tokens and say nothing."""
+    """Return the JSON schema without the titles that pydantic adds: they only cost tokens."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Communication tools: talking to teammates and to the person."""
+"""Communication tools: messages to teammates, and messages and questions to the person."""
 
 from functools import reduce
 from typing import Annotated
@@ -12,17 +12,24 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.taint import graver
 from agiraph.domain.waits import WaitingOn
+from agiraph.run_context import RunContext
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
-from agiraph.tools.work import LONGEST
+from agiraph.tools.work import SUMMARY_CHARACTERS
+
+MessageText = Annotated[
+    str,
+    Field(min_length=1, max_length=SUMMARY_CHARACTERS, description="Short; more belongs in a file"),
+]
 
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     For what somebody should know before you are done: a finding, a warning, a question that need
     not stop you. They hear it at their next step; you do not wait. Say it once.
@@ -32,9 +39,7 @@ def send_message(
     tx: Tx,
     ctx: RunContext,
     to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
-    content: Annotated[
-        str, Field(min_length=1, max_length=LONGEST, description="Short; more belongs in a file")
-    ],
+    content: MessageText,
 ) -> Answer:
     """Send a message to a teammate or to the human."""
     match to.strip().lower():
@@ -69,6 +74,7 @@ def send_message(
 
 
 def _receipt(message: Message) -> str:
+    """Return whether the recipient reads the message now or at its next step."""
     if message.seen_at is not None:
         return " Seen: they had nothing to do and take it up now."
     return " Queued: they hear it at their next step."
@@ -76,6 +82,8 @@ def _receipt(message: Message) -> str:
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     polls=True,
     guidance="Messages reach you by themselves between your steps; you rarely need this.",
 )
@@ -94,6 +102,9 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
 
 @tool(
     effect="transaction",
+    roles=frozenset({"worker"}),
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     For work that you found to be needed and that is not yours: what should be done, and why. The
     coordinator decides; you go on with your own.
@@ -102,7 +113,7 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
 def suggest_next(
     tx: Tx,
     ctx: RunContext,
-    suggestion: Annotated[str, Field(min_length=1, max_length=LONGEST)],
+    suggestion: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
 ) -> Answer:
     """Suggest further work to the coordinator."""
     coordinator = teams.coordinator(tx, ctx.team.id)
@@ -123,6 +134,8 @@ def suggest_next(
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     Ask when only the person can decide: a choice of taste, a missing permission, a doubt about
     what they want. Your work waits, at no cost, until they answer, which may take days: ask

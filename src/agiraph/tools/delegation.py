@@ -1,6 +1,6 @@
-"""Delegation tools: giving a task to somebody, waiting for it or not, and taking it up again."""
+"""Delegation tools: assign a task, wait for its result, and resume it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, leases, planning, taint, texts, waiting
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
@@ -19,12 +20,16 @@ from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 
 LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 
+InBackground = Annotated[
+    bool, Field(description="Do not wait: get the task's id now, its result by task_output")
+]
+
 
 def hirer(ctx: RunContext) -> Hirer:
+    """Return who hires in this run, and whom and which models they may hire."""
     return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model)
 
 
@@ -44,16 +49,14 @@ def assign_task(
     agent: Annotated[str, Field(description="Who does it: " + hiring.FORMS)],
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
     description: Annotated[str, Field(min_length=1, max_length=200, description="5-10 words")],
-    run_in_background: Annotated[
-        bool, Field(description="Do not wait: get the task's id now, its result by task_output")
-    ] = False,
+    run_in_background: InBackground = False,
     resume: Annotated[
         str | None, Field(description="The id of an earlier task, to go on in its thread")
     ] = None,
 ) -> Answer:
     """Give a task to a teammate, a specialist or somebody new."""
     budget = budgets.share(tx, ctx.node)
-    earlier = None if resume is None else _earlier(tx, ctx, resume)
+    earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
         hiring.resolve(tx, hirer(ctx), agent)
         if earlier is None
@@ -72,7 +75,7 @@ def assign_task(
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:
-        _take_up(tx, earlier, node)
+        _resume(tx, earlier, node)
     if run_in_background:
         return Done(
             f"{worker.name} works on it in the background as {node.id}. "
@@ -81,8 +84,8 @@ def assign_task(
     return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
 
 
-def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
-    """The task that an id stands for; an agent's name stands for the last it did."""
+def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
+    """Return the ended task with this id; an agent's name means the agent's last task."""
     try:
         node = nodes.find(tx, ctx.team.id, identity.strip())
     except NotFound as unknown:
@@ -99,6 +102,7 @@ def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
 
 
 def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Agent:
+    """Return the worker of the earlier task, back on the team; refuse another's name."""
     assert earlier.assignee_id is not None
     worker = teams.AGENTS.get(tx, earlier.assignee_id)
     if worker.id == ctx.agent.id:
@@ -110,8 +114,8 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
     return roster.reinstate(tx, worker)
 
 
-def _take_up(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
-    """Let a new node go on in the thread of an earlier one, with its own words at the end."""
+def _resume(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
+    """Let a new node continue the thread of an earlier one, with its assignment at the end."""
     assert earlier.thread_id is not None
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
@@ -138,7 +142,8 @@ def task_output(
     ] = None,
 ) -> Answer:
     """Look at a task that was given away, or wait for its result."""
-    # Held: it must not end between being looked at and being waited for.
+    # Locked for a blocking call: a node that ended between the read and the wait would wake
+    # nobody.
     node = NODES.get(tx, nodes.find(tx, ctx.team.id, id).id, lock=blocking)
     worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     if node.status.is_final:
@@ -159,17 +164,17 @@ def task_output(
     ):
         planning.assign_ready(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
-    late = f"The time is over. {state} It goes on; ask again later."
-    return Pending(WaitingOn("node", node.id), f"the result of {node.id}", seconds, late)
+    timed_out = f"The time is over. {state} It goes on; ask again later."
+    return Pending(WaitingOn("node", node.id), f"the result of {node.id}", seconds, timed_out)
 
 
 def _state(node: WorkNode, worker: str) -> str:
-    said = f"{texts.title_of(node)} ({node.id}) is {node.status}, with {worker}."
+    text = f"{texts.title_of(node)} ({node.id}) is {node.status}, with {worker}."
     if node.waiting_reason:
-        said += f" It waits: {node.waiting_reason}."
+        text += f" It waits: {node.waiting_reason}."
     if node.checkpoint:
-        said += f" Last checkpoint: {node.checkpoint}"
-    return said
+        text += f" Last checkpoint: {node.checkpoint}"
+    return text
 
 
 _WHEN_NOT = """\
@@ -180,8 +185,8 @@ When NOT to use assign_task:
 - to do again what somebody has done: resume that task instead"""
 
 
-def described(assign: Tool, specialists: Mapping[str, Specialist], known: frozenset[str]) -> Tool:
-    """`assign_task` with everyone in its description who can be given a task by name."""
+def described(assign: Tool, specialists: Mapping[str, Specialist], known: Collection[str]) -> Tool:
+    """Return `assign_task` with all specialists in its description."""
     lines = [assign.spec.description, "", "Specialists:"]
     for name, specialist in specialists.items():
         tools = ", ".join(tool for tool in specialist.tools if tool in known) or "none of its own"

@@ -1,4 +1,4 @@
-"""File tools: reading and writing within the agent's scope."""
+"""File tools: read, write and list the files in the agent's scope."""
 
 import asyncio
 import hashlib
@@ -12,16 +12,17 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home.scopes import Area
+from agiraph.run_context import RunContext
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.context import RunContext
 
-PAGE = 16 * 1024
-"""How much of a file a model is shown at once; it may page on."""
-LIMIT = 4 * 2**20
+PAGE_BYTES = 16 * 1024
+"""Bytes of a file that one call returns; the model asks for more with an offset."""
+FILE_BYTES = 4 * 2**20
+"""The largest file that is written or edited in one call."""
 PAGES, RESULTS = "pages", "results"
-"""On an agent's desk: web pages that it read, and answers that were too long for its thread."""
+"""Folders on an agent's desk: web pages it read, and answers too long for its thread."""
 SAVED = "a saved page"
 
 Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a team path")]
@@ -30,22 +31,23 @@ Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a 
 def _read(ctx: RunContext, path: str) -> bytes:
     folder, name = ctx.scope.resolve(path, "r")
     with folder:
-        data = folder.read(name, limit=LIMIT + 1)
-    if len(data) > LIMIT:
-        raise Refused(f"{path} is longer than {LIMIT // 2**20} MiB; change it with bash, say sed.")
+        data = folder.read(name, limit=FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        limit = f"{FILE_BYTES // 2**20} MiB"
+        raise Refused(f"{path} is longer than {limit}; change it with bash, say sed.")
     return data
 
 
 def _write(ctx: RunContext, path: str, data: bytes) -> None:
-    if len(data) > LIMIT:
-        raise Refused(f"A file written in one call holds {LIMIT // 2**20} MiB; split it.")
+    if len(data) > FILE_BYTES:
+        raise Refused(f"A file written in one call holds {FILE_BYTES // 2**20} MiB; split it.")
     folder, name = ctx.scope.resolve(path, "w")
     with folder:
         folder.write(name, data)
 
 
-async def _strange(ctx: RunContext, path: str) -> str | None:
-    """What a file is tainted by: as the node that made it is, or the thread that was answered."""
+async def _taint_of(ctx: RunContext, path: str) -> str | None:
+    """Return what a file is tainted by: that of the node or the thread that wrote it."""
     spot = ctx.scope.locate(path)
     match spot.area:
         case Area.PUBLISHED:
@@ -80,23 +82,32 @@ async def read_file(
     def page() -> str:
         folder, name = ctx.scope.resolve(path, "r")
         with folder:
-            data = folder.read(name, offset=offset, limit=PAGE + 1)
+            data = folder.read(name, offset=offset, limit=PAGE_BYTES + 1)
         if not data:
             return f"(nothing from byte {offset} on)" if offset else "(empty)"
-        is_last = len(data) <= PAGE
+        is_last = len(data) <= PAGE_BYTES
         decoder = getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(data[:PAGE], is_last).replace("\0", NO_TEXT)
+        text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
         if is_last:
             return text
-        torn, _ = decoder.getstate()  # a character that the page's end cuts in two comes next
-        after = offset + PAGE - len(torn)
+        # Bytes of a character that the page cuts in two belong to the next page.
+        torn, _ = decoder.getstate()
+        after = offset + PAGE_BYTES - len(torn)
         return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
-    return Done(await asyncio.to_thread(page), tainted_by=await _strange(ctx, path))
+    return Done(await asyncio.to_thread(page), tainted_by=await _taint_of(ctx, path))
+
+
+def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
+    spot = ctx.scope.locate(str(call.arguments.get("path", "")))
+    if spot.area is Area.OWN_SCRATCH:
+        return None
+    return "later work would read what it writes there"
 
 
 @tool(
     effect="repeatable",
+    taint_objection=_outlasts_scratch,
     guidance="""
     Writes the whole file; folders are made as needed. Write findings down as you get them: what
     is only in your conversation may be forgotten, and only what is in scratch/ gets published.
@@ -111,6 +122,7 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
 
 @tool(
     effect="repeatable",
+    always_granted=True,
     guidance="""
     What others published for you to build on. The names are in your assignment; a name that stands
     for a whole node gives its summary and its files, which you read with ref_name/file.
@@ -134,11 +146,11 @@ async def read_ref(
     manifest = await asyncio.to_thread(node.manifest)
     files = "\n".join(f"- {name}/{file}" for file in sorted(manifest.files)) or "(no files)"
     said = f"{manifest.summary}\n\nFiles, to read with read_ref:\n{files}"
-    return Done(said, tainted_by=await _strange(ctx, path))
+    return Done(said, tainted_by=await _taint_of(ctx, path))
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
-    """The file before and after; or `Refused` if it is not clear what to change."""
+    """Return the file before and after the edit; raise `Refused` unless `old` occurs once."""
     before = _read(ctx, path)
     found = before.count(old.encode())
     if found == 0:
@@ -157,12 +169,16 @@ def _hash(data: bytes) -> str:
 
 
 def _foresee_edit(ctx: RunContext, path: str, old: str, new: str) -> Known:
+    """Return hashes of the file before and after, so that `_resolve_edit` can tell them apart."""
     before, after = _edited(ctx, path, old, new)
     return {"before": _hash(before), "after": _hash(after)}
 
 
 async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
-    """A crash came in between: the file itself tells whether the change was made."""
+    """Answer a call that a crash cut off: the file's hash tells whether the edit was made.
+
+    If somebody else has changed the file since, nobody can know.
+    """
     path = call.arguments["path"]
     now = _hash(await asyncio.to_thread(_read, ctx, path))
     if now == known.get("after"):
@@ -174,6 +190,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
 
 @tool(
     effect="once",
+    taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
     guidance="""
@@ -194,7 +211,7 @@ async def edit_file(
     return Done(f"Edited {path}.")
 
 
-@tool(effect="repeatable")
+@tool(effect="repeatable", counts_as_work=False)
 async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
     """List the files of a folder."""
 
@@ -208,4 +225,4 @@ async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
         ]
         return "\n".join(lines) or "(empty)"
 
-    return Done(await asyncio.to_thread(listing), tainted_by=await _strange(ctx, path))
+    return Done(await asyncio.to_thread(listing), tainted_by=await _taint_of(ctx, path))

@@ -1,4 +1,4 @@
-"""Foreground tools: what an agent may do while it answers a person."""
+"""Foreground tools: the tools of a reply to a person."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -6,16 +6,16 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import conversation
-from agiraph.services.lifecycle.conversation import Work
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge, research, scheduling, team
 from agiraph.tools.base import Tool, tool
-from agiraph.tools.context import RunContext
 
 
 @tool(
     effect="transaction",
+    decides_work="started",
     guidance="""
     What they ask becomes work by itself after your answer. Call this to say better what is to be
     done: put in all they want of it, for whoever does the work sees this text and no memories.
@@ -33,6 +33,7 @@ def start_work(
 
 @tool(
     effect="transaction",
+    decides_work="not_needed",
     guidance="Call this when your answer is all there is to do: thanks, small talk, a question "
     "you can answer from what you see here.",
 )
@@ -57,10 +58,3 @@ FOREGROUND: Mapping[str, Tool] = {
         team.check_board,
     )
 }
-DECIDES: Mapping[str, Work] = {
-    "start_work": "started",
-    "research_start": "started",
-    "no_work_needed": "not_needed",
-}
-LOOKS_UP = frozenset({"list_insights", "job_status", "check_board"})
-"""Tools whose answer may change what is said."""

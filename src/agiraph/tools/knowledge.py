@@ -15,12 +15,12 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, sought
 from agiraph.home.notes import Notes
 from agiraph.providers.embeddings import embeddings
+from agiraph.run_context import RunContext
 from agiraph.services.knowledge import items, notes, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages, passages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Tool, tool
-from agiraph.tools.context import RunContext
 
 PAGE = 16 * 1024
 SMALL = 20 * 1024
@@ -161,7 +161,7 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
 
 
 async def _found(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
-    """What holds the words; then, where meanings are installed, what says alike in others."""
+    """What holds the words; then, where embeddings are installed, what says alike in others."""
     scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
     found = await ctx.store.read(passages.find, query, **scope, limit=MOST_HITS)
     model = await asyncio.to_thread(embeddings)
@@ -276,6 +276,7 @@ def _dispute(tx: Tx, kept: rows.Item) -> str:
 
 @tool(
     effect="transaction",
+    looks_up=True,
     polls=True,
     guidance="When they ask what you know. Tell them in your own words.",
 )

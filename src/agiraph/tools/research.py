@@ -1,21 +1,23 @@
-"""Research tools: having a question looked into, and how all background work stands."""
+"""Research tools: start research in the background, and show the state of background work."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, taint, texts
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.delegation import hirer
+from agiraph.tools.web import web_fetch, web_search
 
 
 @tool(
     effect="transaction",
+    decides_work="started",
     guidance="""
     For a question that takes several searches and pages to answer. Somebody looks into it in the
     background and reports: to the human's inbox, and to you. Put the whole question into the goal,
@@ -46,7 +48,7 @@ def research_start(
     )
 
 
-@tool(effect="transaction", polls=True)
+@tool(effect="transaction", looks_up=True, polls=True)
 def job_status(tx: Tx, ctx: RunContext) -> Answer:
     """See all background work of the team: what runs, waits, is queued, and ended lately."""
     found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]
@@ -55,11 +57,11 @@ def job_status(tx: Tx, ctx: RunContext) -> Answer:
 
 
 def _line(job: Job) -> str:
-    said = f"- {texts.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
+    text = f"- {texts.title_of(job.node)} ({job.node.id}, {job.worker}): {job.state}"
     if job.position is not None:
-        said += f", number {job.position} in the queue"
+        text += f", number {job.position} in the queue"
     limits = job.node.budget.calls
-    for tool_name, what in (("web_search", "searches"), ("web_fetch", "pages")):
+    for tool_name, what in ((web_search.name, "searches"), (web_fetch.name, "pages")):
         if tool_name in limits:
-            said += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
-    return f"{said}: {job.progress}" if job.progress else said
+            text += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
+    return f"{text}: {job.progress}" if job.progress else text

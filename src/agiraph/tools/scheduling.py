@@ -7,12 +7,12 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.triggers import Trigger
+from agiraph.run_context import RunContext
 from agiraph.services.triggers import definitions, due, firing, promises
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
-from agiraph.tools.work import LONGEST
+from agiraph.tools.base import outlasts_work, tool
+from agiraph.tools.work import SUMMARY_CHARACTERS
 
 Action = Annotated[
     str | dict[str, Any],
@@ -25,6 +25,7 @@ Action = Annotated[
 
 @tool(
     effect="transaction",
+    taint_objection=outlasts_work,
     guidance="""
     Set an alarm for yourself. Types and their config:
     - delayed {"delay_seconds": 1800}: once, after a while
@@ -79,8 +80,9 @@ def _action(
             raise Refused(
                 f"action: there is no type {kind!r}; there are wake_agent, send_message, run_node."
             )
-    if len(str(payload)) > LONGEST:
-        raise Refused(f"action: {LONGEST:,} characters is the most; put the rest into a file.")
+    if len(str(payload)) > SUMMARY_CHARACTERS:
+        limit = f"{SUMMARY_CHARACTERS:,}"
+        raise Refused(f"action: {limit} characters is the most; put the rest into a file.")
     return kind, payload
 
 
@@ -135,6 +137,8 @@ def cancel_trigger(
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
+    taint_objection=outlasts_work,
     guidance="""
     When you tell somebody that you will do something by a time, say it here too: you are woken
     then and reminded of it, and whether you kept it stays on record. Promise what you can do.
@@ -143,7 +147,7 @@ def cancel_trigger(
 def promise(
     tx: Tx,
     ctx: RunContext,
-    what: Annotated[str, Field(min_length=1, max_length=LONGEST)],
+    what: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
     when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")],
     zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
 ) -> Answer:

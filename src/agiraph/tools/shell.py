@@ -1,4 +1,4 @@
-"""Shell tool: commands, supervised, with what they did on disk even if we die meanwhile."""
+"""Shell tool: runs commands under a supervisor, which records their end even if we crash."""
 
 import asyncio
 from dataclasses import replace
@@ -13,14 +13,14 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
+from agiraph.run_context import RunContext
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.context import RunContext
 
-LONGEST = 3600
-SHORTEST = 0.1
+LONGEST_S = 3600
+SHORTEST_S = 0.1
 WITHOUT_NETWORK = (
     "(It ran without network and could write only here, since this thread holds words from {by}. "
     "If it needs more, make the call again with network=true: the human is asked.)"
@@ -28,19 +28,20 @@ WITHOUT_NETWORK = (
 WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
-OUTPUTS_SEEN = 20
-"""How many long outputs of earlier commands a command can read, the newest ones."""
+MAX_OUTPUTS = 20
+"""Long outputs of earlier commands that a command can read, the newest ones."""
 
 
 def _spool_name(ctx: RunContext, call_id: str) -> str:
+    # The same name after a restart, so that `_resolve` finds what the supervisor recorded.
     return f"{ctx.lease.thread_id}-{call_id}"
 
 
-def shown(result: CommandResult) -> Done:
-    """A result the way a model reads it: how it ended first, then what it said."""
+def as_answer(result: CommandResult) -> Done:
+    """Return a command's result as the model reads it: how it ended, then its output."""
     match result.ended:
         case "exited":
-            # No time for short ones: the same outcome should read the same.
+            # No duration for short commands, so that the breaker sees equal outcomes as equal.
             took = f", {result.seconds:.0f} s" if result.seconds >= 10 else ""
             over = f": {result.limit}. {WHOSE_LIMIT}" if result.limit else ""
             how = f"[exit code {result.exit_code}{took}{over}]"
@@ -60,7 +61,7 @@ def shown(result: CommandResult) -> Done:
 
 
 async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
-    """What became of a command that was running when the runtime died: its spool knows."""
+    """Answer a command that was running when the runtime crashed, from its spool."""
     spool = ctx.home.spool(_spool_name(ctx, call.id))
     result = await asyncio.to_thread(commands.resolve, spool)
     if result is None:
@@ -69,12 +70,22 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             "if you still want it.",
             failed=True,
         )
-    tainted_by = ctx.tainted_by or await _strange(ctx, call.arguments["command"])
-    return replace(shown(result), tainted_by=tainted_by)
+    tainted_by = ctx.tainted_by or await _taint_of(ctx, call.arguments["command"])
+    return replace(as_answer(result), tainted_by=tainted_by)
+
+
+def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    if call.arguments.get("network"):
+        return "the command would reach the network"
+    if not sandbox.is_possible():
+        return "commands cannot be confined on this machine"
+    return None
 
 
 @tool(
     effect="once",
+    runs_commands=True,
+    taint_objection=_network_objection,
     resolve=_resolve,
     guidance="""
     Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
@@ -88,25 +99,25 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
 async def bash(
     ctx: RunContext,
     command: Annotated[str, Field(min_length=1)],
-    timeout: Annotated[int, Field(ge=1, le=LONGEST, description="Seconds")] = 120,
+    timeout: Annotated[int, Field(ge=1, le=LONGEST_S, description="Seconds")] = 120,
     network: Annotated[
         bool, Field(description="Ask the human for the network, where it was taken away")
     ] = False,
 ) -> Answer:
     """Run a shell command."""
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
-    tainted_by = ctx.tainted_by or await _strange(ctx, command)
+    tainted_by = ctx.tainted_by or await _taint_of(ctx, command)
     is_offline = tainted_by is not None and not ctx.is_vouched_for
     result = await commands.run(
-        ctx.home.spool(_spool_name(ctx, ctx.calling)),
+        ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=command,
         cwd=node / "scratch",
-        timeout=timeout if left is None else min(timeout, max(left, SHORTEST)),
+        timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
         env=commands.child_environment(node),
         view=view(ctx, offline=is_offline),
         limits=ctx.command_rules.limits,
     )
-    answer = shown(result)
+    answer = as_answer(result)
     if not is_offline:
         return answer
     said = (
@@ -116,7 +127,7 @@ async def bash(
 
 
 def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
-    """Return what a command of this node sees of the home; None: all, where the kernel is old."""
+    """Return what a command of this node sees of the home; None (all) if the kernel is too old."""
     if not offline and not sandbox.is_possible():
         return None
     return sandbox.view_of(
@@ -130,16 +141,16 @@ def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
 
 
 def _long_outputs(ctx: RunContext) -> list[Path]:
-    """Return the files of outputs that were too long to show: commands are told their names."""
-    calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == "bash"]
+    """Return the files of outputs that were cut: the model was told their names."""
+    calls = [c.id for turn in ctx.transcript.turns for c in turn.calls if c.name == bash.name]
     spools = (ctx.home.spool(_spool_name(ctx, call_id)) for call_id in reversed(calls))
     files = (spool / "output" for spool in spools)
     is_long = (file for file in files if file.exists() and file.stat().st_size > SHOWN_BYTES)
-    return list(islice(is_long, OUTPUTS_SEEN))
+    return list(islice(is_long, MAX_OUTPUTS))
 
 
-async def _strange(ctx: RunContext, command: str) -> str | None:
-    """What a command may come to read that nobody vouches for: what other nodes have published."""
+async def _taint_of(ctx: RunContext, command: str) -> str | None:
+    """Return the taint of files that the command may read: those that other nodes published."""
     if not any(
         word in command for word in ("..", "nodes", "node_", "published", str(ctx.home.path))
     ):

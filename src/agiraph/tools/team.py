@@ -1,4 +1,4 @@
-"""Team tools: the board, its stages, and who is on the team."""
+"""Team tools: the board, its stages, and the members of the team."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,24 +6,25 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
+from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, planning, stages, taint, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
+from agiraph.tools.base import outlasts_work, tool
 from agiraph.tools.delegation import hirer
 
-SHOWN = 100
-"""Pieces of work that the board shows a model."""
+MAX_NODES = 100
+"""Nodes that the board shows a model."""
 
 Refs = Annotated[
     dict[str, str] | None,
@@ -32,6 +33,15 @@ Refs = Annotated[
         "or id/file. What is not done yet is waited for."
     ),
 ]
+
+
+UnmetPolicy = Annotated[
+    IfUnmet, Field(description="What to do if something it depends on does not succeed")
+]
+UNASSIGNED = (
+    "Nobody is chosen yet: assign_worker chooses; else it is handed out when you wait for it "
+    "(start_stage, task_output) or hand in."
+)
 
 
 @tool(
@@ -52,9 +62,7 @@ def create_work_node(
     depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
     assigned_to: Annotated[str | None, Field(description=hiring.FORMS)] = None,
     acceptance: Annotated[list[str] | None, Field(description="What done means, in lines")] = None,
-    if_unmet: Annotated[
-        IfUnmet, Field(description="What to do if something it depends on does not succeed")
-    ] = "fail",
+    if_unmet: UnmetPolicy = "fail",
     tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
 ) -> Answer:
@@ -80,18 +88,15 @@ def create_work_node(
         if_unmet=if_unmet,
         budget=budgets.share(tx, ctx.node, turns=max_turns),
     )
-    limited = _limited(node, max_turns)
+    warning = _budget_warning(node, max_turns)
     if worker is not None:
         hiring.set_purpose(tx, worker, node.id)
-        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{limited}")
-    return Done(
-        f"Created {node.id}. Nobody is chosen yet: assign_worker chooses; else it is handed out "
-        f"when you wait for it (start_stage, task_output) or hand in.{limited}"
-    )
+        return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{warning}")
+    return Done(f"Created {node.id}. {UNASSIGNED}{warning}")
 
 
-def _limited(node: WorkNode, max_turns: int | None) -> str:
-    """What to say if the parent's budget leaves the node less than it was given."""
+def _budget_warning(node: WorkNode, max_turns: int | None) -> str:
+    """Return a warning if the parent's budget leaves the node fewer turns than `max_turns`."""
     calls = node.budget.model_calls
     if max_turns is None or calls is None or calls >= max_turns:
         return ""
@@ -102,7 +107,7 @@ def _limited(node: WorkNode, max_turns: int | None) -> str:
 
 
 def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
-    if unknown := sorted(set(names or ()) - ctx.known_tools):
+    if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
         known = ", ".join(sorted(ctx.known_tools))
         raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
 
@@ -110,6 +115,7 @@ def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
 def _paths(
     tx: Tx, ctx: RunContext, refs: Mapping[str, str]
 ) -> tuple[dict[str, str], list[WorkNode]]:
+    """Return the published path of each ref, and the nodes the refs come from."""
     paths: dict[str, str] = {}
     sources: list[WorkNode] = []
     for name, target in refs.items():
@@ -122,19 +128,19 @@ def _paths(
     return paths, sources
 
 
-@tool(effect="transaction", polls=True)
+@tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
     """See all work of the team, how it stands, and who is on it."""
-    return shown_board(tx, ctx)
+    return board_as_answer(tx, ctx)
 
 
-def shown_board(tx: Tx, ctx: RunContext) -> Done:
-    """The board and the team, for a model to read."""
+def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
+    """Return the board and the team as text for a model."""
     needs = dependencies.of_team(tx, ctx.team.id)
     lines = ["Work:"]
-    shown = nodes.latest(tx, ctx.team.id, limit=SHOWN)
-    if len(shown) == SHOWN:
-        lines.append(f"(no more than {SHOWN}: what is open, then what ended last)")
+    shown = nodes.latest(tx, ctx.team.id, limit=MAX_NODES)
+    if len(shown) == MAX_NODES:
+        lines.append(f"(no more than {MAX_NODES}: what is open, then what ended last)")
     for node in shown:
         lines.append(_row(tx, node, needs.get(node.id, []), is_own=node.id == ctx.node.id))
     open_stages = [s for s in stage_rows.of_team(tx, ctx.team.id) if s.status != "reconvened"]
@@ -161,15 +167,30 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
-        # Whoever only looks at the board should not have read what strangers wrote.
+        # A look at the board should not taint the thread, so a tainted result is not quoted.
         is_tainted = taint.of_nodes(tx, [node.id]) is not None
         kept = f'its result is for task_output("{node.id}")'
         parts.append(kept if is_tainted else node.result.splitlines()[0][:200])
     return "; ".join(parts)
 
 
+def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    given = call.arguments
+    if given.get("memory"):
+        return "the newcomer would keep these notes for good"
+    if given.get("type") == "autonomous" or given.get("agent_command"):
+        return "a program would be run"
+    wanted = set(given.get("tools") or ())
+    own = set(ctx.agent.tools)
+    if own and (not wanted or wanted - own):
+        return "the newcomer would have more tools"
+    return None
+
+
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
+    taint_objection=_spawn_objection,
     guidance="""
     Hire somebody for good. A strong model with all tools can be trusted with a large task; a
     small cheap one does narrow tasks well. type="autonomous" runs a command-line agent instead of
@@ -217,7 +238,7 @@ def spawn_worker(
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
 
 
-@tool(effect="transaction")
+@tool(effect="transaction", roles=frozenset({"coordinator"}))
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
@@ -261,7 +282,7 @@ def cancel_work_node(
     return Done(f"Cancelled {node.id} and all below it.")
 
 
-@tool(effect="transaction")
+@tool(effect="transaction", roles=frozenset({"coordinator"}), taint_objection=outlasts_work)
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
     agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
@@ -282,6 +303,7 @@ class Terms(BaseModel):
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
     guidance="""
     Start these nodes together and wait until the contract is met, cannot be met, or time is up;
     you get all results at once. A message to you ends the wait early: deal with it, then call
@@ -309,12 +331,13 @@ def start_stage(
         ),
     )
     if stage.status != "running":
-        return _told(tx, stage)
+        return _stage_result(tx, stage)
     return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
 
 
 @tool(
     effect="transaction",
+    roles=frozenset({"coordinator"}),
     guidance="""
     After a stage: read what came of it, judge it, and say so here. Then decide what comes next:
     more work, other work, or the end. Reflect on what you learned, and write what will matter
@@ -329,13 +352,13 @@ def reconvene(
     """Close the current stage with your assessment of it."""
     before = stages.running(tx, ctx.node.id)
     stage = stages.reconvene(tx, ctx.lease, assessment)
-    if before is not None and before.status == "running":  # its results were not told yet
-        return _told(tx, stage)
-    board = shown_board(tx, ctx)
+    if before is not None and before.status == "running":  # its results have not been shown yet
+        return _stage_result(tx, stage)
+    board = board_as_answer(tx, ctx)
     return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")
 
 
-def _told(tx: Tx, stage: Stage) -> Done:
+def _stage_result(tx: Tx, stage: Stage) -> Done:
     return Done(
         stages.summary(tx, stage), tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id))
     )

@@ -1,4 +1,4 @@
-"""Toolsets: which tools a role is given."""
+"""Toolsets: the built-in tools, and which of them an agent is given."""
 
 from collections.abc import Iterable, Mapping
 
@@ -56,37 +56,37 @@ BUILT_IN: dict[str, Tool] = {
     )
 }
 
-_LEADING = frozenset(
-    {"spawn_worker", "assign_worker", "promote", "start_stage", "reconvene", "promise"}
-)
-_WORK = frozenset(BUILT_IN) - {"finish", "publish"} - _LEADING
+
+def _role(name: str, *, may_brief: bool = False) -> Role:
+    tools = frozenset(tool.name for tool in BUILT_IN.values() if name in tool.properties.roles)
+    return Role(name=name, tools=tools, may_brief=may_brief)
+
+
 ROLES: dict[str, Role] = {
-    "coordinator": Role(
-        name="coordinator",
-        tools=(_WORK | _LEADING | {"finish"}) - {"suggest_next"},
-        proactive=True,
-        may_brief=True,
-    ),
-    "worker": Role(name="worker", tools=_WORK | {"publish", "check_board"}),
+    "coordinator": _role("coordinator", may_brief=True),
+    "worker": _role("worker"),
 }
-ENDINGS = frozenset({"finish", "publish"})
-"""Every agent keeps its way to hand in, whatever its tools are narrowed to."""
-_TALKING = frozenset(
-    {"checkpoint", "send_message", "check_messages", "ask_human", "suggest_next", "read_ref"}
-)
-"""A specialist's file names the tools of its trade; with the team it can talk in any case."""
+
+
+def role_of(agent: Agent) -> Role:
+    """Return the agent's role; a specialist, whose role is its own name, works as a worker."""
+    return ROLES.get(agent.role, ROLES["worker"])
 
 
 def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
-    """The tools this agent may call: its role's, or those it was given by name, in fixed order."""
-    added = {tool.name: tool for tool in extra}
-    known = BUILT_IN | added
-    role = ROLES.get(agent.role, ROLES["worker"])
-    granted = role.tools | set(added)
+    """Return the tools that this agent may call, sorted by name.
+
+    They are those of its role, narrowed to the names in `agent.tools` if there are any. The order
+    is fixed because the tool list is part of the prompt that providers cache.
+    """
+    known = BUILT_IN | {tool.name: tool for tool in extra}
+    role = role_of(agent)
+    granted = {name for name, tool in known.items() if role.name in tool.properties.roles}
     wanted = set(agent.tools) or granted
-    if agent.role not in ROLES:  # a file may name tools that this installation does not have
-        wanted |= _TALKING
-    elif unknown := wanted - set(known):
+    if agent.role not in ROLES:
+        # A specialist's file may name tools that this installation does not have.
+        wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
+    elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
-    names = (wanted & granted) | (role.tools & ENDINGS)
-    return {name: known[name] for name in sorted(names)}
+    endings = {name for name in role.tools if BUILT_IN[name].properties.ends_node}
+    return {name: known[name] for name in sorted((wanted & granted) | endings)}

@@ -1,4 +1,4 @@
-"""Web tools: searching, and reading pages. What they bring in is data, and is marked as such."""
+"""Web tools: search the web and read pages. Their text is framed as data for the model."""
 
 import asyncio
 import hashlib
@@ -7,30 +7,32 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain import taint
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.run_context import RunContext
 from agiraph.store import passages
 from agiraph.store.tx import Tx
+from agiraph.tools import addresses
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 from agiraph.tools.files import PAGES
 from agiraph.web import page as pages
 from agiraph.web.page import WebPage
 from agiraph.web.search import NO_ENGINE, Hit
 
-HITS = 8
-SNIPPET = 500
-SHOWN = 12_000
-"""Characters of a page that stand in the thread; the rest is in a file."""
-FINDABLE = 120_000
-"""Characters of a page that can be found again by their words."""
+MAX_HITS = 8
+SNIPPET_CHARACTERS = 500
+PAGE_CHARACTERS = 12_000
+"""Characters of a page that the answer holds; the rest is in a file."""
+INDEXED_CHARACTERS = 120_000
+"""Characters of a page that the full-text search finds."""
 
 
 def framed(ctx: RunContext, text: str, source: str) -> str:
-    """Words of strangers between two marks that they could not know.
+    """Return a stranger's text between two marks that its author could not know.
 
-    The marks are made of the words themselves, so that nobody can put them among the words, and the
-    same page reads the same.
+    The mark is a hash of the thread id and the text: a text cannot contain its own hash, and the
+    same page gives the same answer again.
     """
     mark = hashlib.sha256(f"{ctx.lease.thread_id}\n{text}".encode(errors="replace")).hexdigest()[
         :16
@@ -43,6 +45,7 @@ def framed(ctx: RunContext, text: str, source: str) -> str:
 
 @tool(
     effect="repeatable",
+    gives_addresses=True,
     guidance="""
     Ask for what a page that answers your question would say, in a few plain words; then read the
     best results with web_fetch. Other words find other pages; the same ones find the same.
@@ -55,7 +58,7 @@ async def web_search(
     engine = ctx.web.engine
     if engine is None:
         raise Refused(NO_ENGINE)
-    found = await engine.search(query, limit=HITS)
+    found = await engine.search(query, limit=MAX_HITS)
     if not found:
         return Done("Nothing was found. Try fewer or other words.")
     listed = "\n\n".join(_line(number, hit) for number, hit in enumerate(found, start=1))
@@ -63,11 +66,21 @@ async def web_search(
 
 
 def _line(number: int, hit: Hit) -> str:
-    return f"{number}. {hit.title[:200]}\n   {hit.url}\n   {hit.snippet[:SNIPPET]}".rstrip()
+    title, snippet = hit.title[:200], hit.snippet[:SNIPPET_CHARACTERS]
+    return f"{number}. {title}\n   {hit.url}\n   {snippet}".rstrip()
+
+
+def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
+    if addresses.of_call(call) in addresses.known_in(ctx):
+        return None
+    return "the address stands in nothing that it was given or found"
 
 
 @tool(
     effect="repeatable",
+    opens_address=True,
+    gives_addresses=True,
+    taint_objection=_address_objection,
     guidance="""
     Give a whole address, as a search, a page or a person gave it. After you have read anything from
     the web, an address that you make up yourself is opened only if the human agrees. Of long pages
@@ -78,24 +91,25 @@ async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -
     """Read a web page as Markdown."""
     page = await pages.read(await ctx.web.fetcher.fetch(url))
     path = await asyncio.to_thread(_save, ctx, page)
-    await ctx.store.write(_remember, ctx, page)
+    await ctx.store.write(_index, ctx, page)
     about = [f"Title: {page.title}" if page.title else "", f"Address: {page.url}"]
     about += [f"Read: {ctx.clock.now():%Y-%m-%d}"]
     about += [f"Changed: {page.modified}"] if page.modified else []
-    body = "\n".join(line for line in about if line) + f"\n\n{page.text[:SHOWN]}"
+    body = "\n".join(line for line in about if line) + f"\n\n{page.text[:PAGE_CHARACTERS]}"
     source = taint.by_page(page.url)
-    return Done(framed(ctx, body, source) + _rest(page, path), tainted_by=source)
+    return Done(framed(ctx, body, source) + _file_hint(page, path), tainted_by=source)
 
 
-def _rest(page: WebPage, path: str) -> str:
-    left = len(page.text) - SHOWN
+def _file_hint(page: WebPage, path: str) -> str:
+    """Return where the rest of a long page is."""
+    left = len(page.text) - PAGE_CHARACTERS
     more = f"\n{left:,} characters more are in {path}: read_file shows them." if left > 0 else ""
     cut = "\nThe page is longer than what was taken of it." if page.is_cut else ""
     return more + cut
 
 
 def _save(ctx: RunContext, page: WebPage) -> str:
-    """Keep the whole page on the agent's desk, where its later steps can read it."""
+    """Save the whole page on the agent's desk, and return its path."""
     digest = hashlib.sha256(page.url.encode()).hexdigest()[:16]
     path = f"agents/{ctx.agent.name}/{PAGES}/{digest}.md"
     folder, name = ctx.scope.resolve(path, "w")
@@ -105,13 +119,13 @@ def _save(ctx: RunContext, page: WebPage) -> str:
     return path
 
 
-def _remember(tx: Tx, ctx: RunContext, page: WebPage) -> None:
+def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
     passages.put(
         tx,
         team_id=ctx.team.id,
         kind="page",
         ref=page.url,
-        text=page.text[:FINDABLE],
+        text=page.text[:INDEXED_CHARACTERS],
         title=page.title,
         tainted=True,
     )

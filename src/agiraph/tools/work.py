@@ -1,4 +1,4 @@
-"""Work tools: saying where one stands, and handing in."""
+"""Work tools: report progress, and end a node with its result."""
 
 import asyncio
 from typing import Annotated
@@ -10,29 +10,30 @@ from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done, Finished
 from agiraph.domain.triggers import NOTHING_TO_DO
 from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
 from agiraph.services.board import texts
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance
 from agiraph.tools.base import tool
-from agiraph.tools.context import RunContext
 
-LONGEST = 20_000
-"""Characters of a summary: it goes into the thread of whoever asked, and is paid for there."""
+SUMMARY_CHARACTERS = 20_000
+"""The summary goes into the creator's thread, where every later model call pays for it."""
 
 Summary = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=LONGEST,
+        max_length=SUMMARY_CHARACTERS,
         description="What was done and what came of it, for whoever asked; details go in files",
     ),
 ]
 
 
-async def _hand_in(
+async def _publish(
     ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
 ) -> Answer:
+    """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     manifest = await asyncio.to_thread(folder.publish, summary)
     files = texts.join_limited([texts.truncate(n, texts.TITLE) for n in sorted(manifest)], by=", ")
@@ -40,7 +41,7 @@ async def _hand_in(
 
 
 async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
-    """What cannot be confirmed of the result. The first time, that sends it back."""
+    """Return what cannot be confirmed of the result; the first time, refuse it for that."""
 
     def scratch() -> list[str]:
         folder, _ = ctx.scope.resolve("scratch", "w")
@@ -48,7 +49,7 @@ async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
             return [entry.name for entry in folder.walk()]
 
     files = await asyncio.to_thread(scratch)
-    missing = acceptance.lacks(ctx, files, evidence)
+    missing = acceptance.missing_evidence(ctx, files, evidence)
     if missing and not acceptance.was_sent_back(ctx):
         raise Refused(
             f"{acceptance.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and "
@@ -61,6 +62,9 @@ async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
 
 @tool(
     effect="repeatable",
+    roles=frozenset({"worker"}),
+    ends_node=True,
+    counts_as_work=False,
     guidance="""
     Hand in your work on this node. Everything in scratch/ is published as it is then, for good:
     others can read it, nobody can change it, and the node is done. Check your files first.
@@ -78,11 +82,14 @@ async def publish(
 ) -> Answer:
     """Publish what is in scratch/ and end this node with a summary."""
     doubts = await _doubts(ctx, evidence or [])
-    return await _hand_in(ctx, summary, StopReason.PUBLISHED, doubts)
+    return await _publish(ctx, summary, StopReason.PUBLISHED, doubts)
 
 
 @tool(
     effect="repeatable",
+    roles=frozenset({"coordinator"}),
+    ends_node=True,
+    counts_as_work=False,
     guidance="""
     Call this when your assignment is done, and only then. It publishes your scratch/ and ends this
     piece of work. If the assignment is the team's goal, it ends the team's work with it; any other
@@ -94,11 +101,13 @@ async def finish(ctx: RunContext, summary: Summary) -> Answer:
     """Declare your assignment done, with the answer or a summary of the result."""
     is_quiet = ctx.node.source == "trigger" and summary.strip() == NOTHING_TO_DO
     reason = StopReason.NOTHING_TO_DO if is_quiet else StopReason.FINISHED
-    return await _hand_in(ctx, summary, reason)
+    return await _publish(ctx, summary, reason)
 
 
 @tool(
     effect="transaction",
+    always_granted=True,
+    counts_as_work=False,
     guidance="""
     Note where you stand after a part of the work: what is done, what comes next. It is shown to
     people who watch, and it is what a successor starts from if you have to stop. It is also the

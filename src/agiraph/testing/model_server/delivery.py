@@ -1,4 +1,4 @@
-"""Delivery: one step of a script on its way to the client, whole or with its fault."""
+"""Delivery: sends one step of a script to the client, with the fault it asks for."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ BLOCK = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A reply in bytes, of a known length unless it is a stream."""
+    """A reply as bytes; a stream has no known length."""
 
     pieces: Iterable[bytes]
     length: int | None
@@ -140,7 +140,7 @@ async def _send(
     size: int = BLOCK,
     pause: float | None = None,
 ) -> web.StreamResponse:
-    """Write the body in blocks, up to the limit. Its end is written when the request ends."""
+    """Write the body in blocks, up to `limit` bytes; aiohttp ends it with the request."""
     response = web.StreamResponse(status=rendered.status, headers=rendered.headers)
     response.content_type = rendered.content_type
     response.content_length = rendered.length
@@ -162,7 +162,7 @@ def _first(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 def _blocks(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in blocks of one size: few writes for a short reply, many for a trickle."""
+    """Yield the same bytes in blocks of one size."""
     held = bytearray()
     for piece in pieces:
         held += piece

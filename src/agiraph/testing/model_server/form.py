@@ -1,4 +1,4 @@
-"""Form: what every wire format can do, and the few things they do alike."""
+"""Form: the interface of a wire format, and helpers that all formats share."""
 
 import base64
 import hashlib
@@ -15,12 +15,12 @@ IMAGES = frozenset({"image", "image_url", "input_image"})
 
 
 class BadRequest(Exception):
-    """The request breaks a rule of its vendor; the message is what the vendor would say."""
+    """The request breaks a rule of the vendor; the message is the vendor's error message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a request says, without how it came."""
+    """The content of a request, independent of its wire format."""
 
     system: str
     messages: tuple[SeenMessage, ...]
@@ -28,29 +28,47 @@ class Conversation:
 
 
 class Format(Protocol):
+    """One vendor's wire format: parses requests and writes replies."""
+
     wire: Wire
     overload: int
-    """The status with which this vendor says that it is overloaded."""
+    """The HTTP status that this vendor sends when it is overloaded."""
 
-    def read(self, body: dict[str, Any]) -> Conversation: ...
+    def read(self, body: dict[str, Any]) -> Conversation:
+        """Parse a request body; raise `BadRequest` as the vendor would."""
+        ...
 
-    def unanswered(self, ids: list[str]) -> str: ...
+    def unanswered(self, ids: list[str]) -> str:
+        """Return the vendor's error for calls without results."""
+        ...
 
-    def unasked(self, call_id: str | None) -> str: ...
+    def unasked(self, call_id: str | None) -> str:
+        """Return the vendor's error for a result without a call."""
+        ...
 
-    def whole(self, seen: Seen, said: Says) -> dict[str, Any]: ...
+    def whole(self, seen: Seen, said: Says) -> dict[str, Any]:
+        """Return the body of a reply that is not streamed."""
+        ...
 
-    def events(self, seen: Seen, said: Says) -> Iterator[bytes]: ...
+    def events(self, seen: Seen, said: Says) -> Iterator[bytes]:
+        """Yield the server-sent events of a streamed reply."""
+        ...
 
-    def frame(self, event: dict[str, Any]) -> bytes: ...
+    def frame(self, event: dict[str, Any]) -> bytes:
+        """Return one server-sent event."""
+        ...
 
-    def error(self, code: int, message: str) -> dict[str, Any]: ...
+    def error(self, code: int, message: str) -> dict[str, Any]:
+        """Return the vendor's error body for an HTTP status."""
+        ...
 
-    def overflow(self, fault: Overflow) -> dict[str, Any]: ...
+    def overflow(self, fault: Overflow) -> dict[str, Any]:
+        """Return the vendor's error body for a prompt that is too long."""
+        ...
 
 
 def check_results(form: Format, messages: tuple[SeenMessage, ...]) -> None:
-    """Every call has one result before anyone else speaks, and every result has its call."""
+    """Raise `BadRequest` unless each call is followed by its result and each result has a call."""
     awaited: list[str] = []
     for message in messages:
         if message.role == "tool":
@@ -78,7 +96,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def content(value: Any) -> tuple[str, int]:
-    """The text of a message and how many images came with it."""
+    """Return the text of a message and the number of its images."""
     if value is None or isinstance(value, str):
         return value or "", 0
     text = "".join(part["text"] for part in value if part["type"] == "text")
@@ -91,7 +109,7 @@ def pieces(text: str, size: int) -> list[str]:
 
 
 def loose(text: str) -> Any:
-    """JSON if it is JSON, else the text itself."""
+    """Return the parsed JSON; the text itself if it is not JSON."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -107,10 +125,10 @@ def arguments_value(call: Call) -> Any:
 
 
 def signature(thinking: str) -> str:
-    """What a vendor wants back untouched; a test can tell whether it came back."""
+    """Return a signature of the thinking, which a client must send back unchanged."""
     return base64.b64encode(hashlib.sha256(thinking.encode()).digest()).decode()
 
 
 def thought_tokens(said: Says) -> int:
-    """How much of the output was thinking; a vendor may count it apart."""
+    """Return the output tokens that count as thinking; some vendors report them separately."""
     return said.output_tokens // 2 if said.thinking else 0

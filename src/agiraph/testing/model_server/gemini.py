@@ -100,7 +100,7 @@ class Gemini:
 
 
 def _field(item: dict[str, Any], camel: str, snake: str) -> Any:
-    """Google's JSON takes either spelling of a name."""
+    """Return a field by its camelCase or snake_case name: Google accepts both."""
     return item.get(camel, item.get(snake))
 
 
@@ -121,7 +121,7 @@ def _response_of(part: dict[str, Any]) -> Any:
 
 
 def _seen_input(parts: list[dict[str, Any]], waiting: list[SeenCall]) -> Iterator[SeenMessage]:
-    """Results and words in the order they came; a result takes its call from the waiting ones."""
+    """Yield results and texts in order; each result is matched with one of the open calls."""
     for are_results, group in groupby(parts, lambda part: _response_of(part) is not None):
         if are_results:
             yield from (_seen_result(_response_of(part), waiting) for part in group)
@@ -154,7 +154,7 @@ def _seen_result(response: dict[str, Any], waiting: list[SeenCall]) -> SeenMessa
 
 
 def _parts(said: Says, *, size: int | None) -> Iterator[dict[str, Any]]:
-    """The parts of a reply. Calls come whole even in a stream, the first of them signed."""
+    """Yield the parts of a reply. Calls are not split in a stream; the first one is signed."""
     sealed = {"thoughtSignature": signature(said.thinking)} if said.thinking else {}
     for piece in pieces(said.thinking, size or len(said.thinking)):
         yield {"text": piece, "thought": True}

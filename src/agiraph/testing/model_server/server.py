@@ -1,4 +1,4 @@
-"""Server: it listens on loopback, reads requests, and answers by its script."""
+"""Server: listens on loopback, parses requests, and replies by its script."""
 
 import asyncio
 import inspect
@@ -26,7 +26,7 @@ from agiraph.testing.model_server.openai import OpenAI
 from agiraph.testing.script import Script, Seen, Status, Step
 
 MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
-"""What reading a request raises where a field is missing or of another type."""
+"""What parsing raises for a field that is missing or has the wrong type."""
 
 GEMINI_PATH = "/{version:v1|v1beta}/models/{model}:{verb:generateContent|streamGenerateContent}"
 
@@ -34,16 +34,21 @@ SHUTDOWN_SECONDS = 1.0
 
 
 class ModelServer:
-    """Answers every request with the next step of its script, and remembers what it saw."""
+    """An HTTP server that replies to each request with the next step of its script.
+
+    Use it as a context manager, and point an agent's base URL at `openai_url`, `anthropic_url` or
+    `gemini_url`. The script is a list of steps, or a function of the request.
+    """
 
     def __init__(self, script: Script | Sequence[Step], *, port: int = 0) -> None:
         self.url = ""
         self.requests: list[Seen] = []
         self.exhausted: list[Seen] = []
-        """The requests that found no step left."""
+        """The requests that came after the last step of the script."""
         self.refused: list[str] = []
-        """What was wrong with the requests that no vendor would have taken."""
+        """The errors of requests that the vendor would have rejected."""
         self.most_at_once = 0
+        """The highest number of requests in flight."""
         self._script: Script = script if callable(script) else self._play(script)
         self._port = port
         self._call_numbers = count(1)
@@ -69,7 +74,7 @@ class ModelServer:
         return len(self._tasks)
 
     async def until(self, claim: Callable[[], bool]) -> None:
-        """Wait while requests come and go until the claim holds, so that no test need sleep."""
+        """Wait until the claim holds; it is checked whenever a request starts or ends."""
         while not claim():
             await self._moved.wait()
 
@@ -81,7 +86,7 @@ class ModelServer:
         app.router.add_post(GEMINI_PATH, partial(self._serve, Gemini()))
         app.router.add_get("/v1/models", _list_models)
         app.on_shutdown.append(self._cancel)
-        # A request is cancelled with its client, so a stalled one leaves nothing behind.
+        # A request is cancelled when its client disconnects, so a stalled one ends with it.
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
         )
@@ -173,13 +178,13 @@ class ModelServer:
             step = self._script(seen)
             return await step if inspect.isawaitable(step) else step
         except Exception as error:
-            # Raised again when the server closes: an assertion in a script must fail its test.
+            # Raised again when the server closes, so that an assertion in a script fails its test.
             self._failure = self._failure or error
             return Status(500, f"the script raised {error!r}")
 
 
 async def _list_models(_: web.Request) -> web.Response:
-    """One body that both vendors who share this path would know as theirs."""
+    """Return a body that clients of both OpenAI and Anthropic accept: they share this path."""
     model = {
         "id": "scripted",
         "object": "model",

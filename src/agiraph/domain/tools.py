@@ -1,0 +1,39 @@
+"""Tool properties: what policies, prompts and steps must know of a tool besides what it does.
+
+A tool declares them in its `@tool` decorator. No other module keeps a list of tool names.
+"""
+
+from typing import Literal
+
+from agiraph.domain.value import value
+
+EVERY_ROLE = frozenset({"coordinator", "worker"})
+
+WorkDecision = Literal["started", "not_needed"]
+
+
+@value
+class ToolProperties:
+    roles: frozenset[str] = EVERY_ROLE
+    """The roles whose agents are given the tool."""
+    always_granted: bool = False
+    """Specialists get the tool even if their file does not list it: they talk to the team with
+    it."""
+    ends_node: bool = False
+    """A successful call ends the node. Every agent keeps this tool of its role."""
+    counts_as_work: bool = True
+    """A successful call shows that something was done. A result without any such call and without
+    files is doubted."""
+    polls: bool = False
+    """The same call with the same answer is normal, so it is no sign of going in circles."""
+    looks_up: bool = False
+    """A reply to a person is written after the tool's answer, which may change it."""
+    decides_work: WorkDecision | None = None
+    """What a call in a reply decides: work was started, or no work is needed."""
+    runs_commands: bool = False
+    """The argument `command` is a shell command. A rule that allows a command does not allow
+    others that are chained to it, and `ran:` evidence names one."""
+    opens_address: bool = False
+    """The argument `url` is an address. A person who named it has allowed it."""
+    gives_addresses: bool = False
+    """Addresses in its answers may be opened by a thread that has read strangers' words."""

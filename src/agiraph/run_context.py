@@ -1,0 +1,132 @@
+"""Run context: everything one run of one node knows, handed to its tools, policies and steps."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
+from agiraph.domain.outcomes import Done
+from agiraph.domain.time import Clock
+from agiraph.domain.tools import ToolProperties
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import Usage, WorkNode
+from agiraph.home.layout import Home
+from agiraph.home.sandbox import CommandRules
+from agiraph.home.scopes import Scope
+from agiraph.services.board.budgets import Envelope
+from agiraph.store.database import Store
+from agiraph.store.rows import to_text
+from agiraph.web.access import Web
+
+
+@dataclass(slots=True)
+class Consumption:
+    """What a node has consumed so far. It is updated with each turn, so nothing is recounted."""
+
+    turns: int = 0
+    usage: Usage = Usage()
+    calls: Counter[str] = field(default_factory=Counter[str])
+    """Calls that the model asked for, by the tool's name."""
+
+    def add(self, turn: Turn) -> None:
+        """Count a turn of the model; other turns cost nothing."""
+        if turn.role == "assistant":
+            self.turns += 1
+            self.usage = self.usage + turn.usage
+            for call in turn.calls:
+                self.calls[call.name] += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class RunContext:
+    """One run of one node by one agent."""
+
+    store: Store
+    home: Home
+    clock: Clock
+    team: Team
+    agent: Agent
+    node: WorkNode
+    lease: Lease
+    scope: Scope
+    """Which files of the team the agent may read and write."""
+    transcript: Transcript
+    envelopes: tuple[Envelope, ...] = ()
+    """The budgets that this run's model calls are charged to, outermost first."""
+    deadline: datetime | None = None
+    """The earliest time limit of this node and the nodes above it."""
+    parked_calls: dict[str, WaitingOn] = field(default_factory=dict[str, WaitingOn])
+    """Calls that an earlier run parked: call id to what the call waits for."""
+    specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
+    """Specialists that can be hired, by name."""
+    check_model: Callable[[str], object] = lambda name: None
+    """Raises an error that says what is wrong with a model's name."""
+    known_tools: Mapping[str, ToolProperties] = field(default_factory=dict[str, ToolProperties])
+    """All tools of this installation by name, whether or not this agent may call them."""
+    current_call_id: str = ""
+    """The id of the tool call under way; a run makes one call at a time."""
+    is_vouched_for: bool = False
+    """Whether a person has allowed the call under way, by a rule or by their word."""
+    web: Web = field(default_factory=Web)
+    command_rules: CommandRules = CommandRules()
+    """Limits and hidden files that apply to every shell command."""
+    consumed: Consumption = field(default_factory=Consumption)
+
+    deferred_answers: list[tuple[ToolCall, Done]] = field(
+        default_factory=list[tuple[ToolCall, Done]]
+    )
+    """Tool answers that the next write commits. The runtime writes before the next model call and
+    before the next tool call, so a crash loses at most one answer; `Steps.recover` then resolves
+    that call by the tool's effect."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long this run may still take; None without a time limit."""
+        if self.deadline is None:
+            return None
+        return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
+
+    @property
+    def tainted_by(self) -> str | None:
+        """Where words in this thread came from that nobody on the team vouches for."""
+        return self.transcript.tainted_by
+
+    def defer_answer(self, call: ToolCall, answer: Done) -> None:
+        """Add an answer to the transcript now and to the thread with the next write.
+
+        This saves a commit for each tool call.
+        """
+        if (stored := to_text(answer.text)) != answer.text:
+            # The model must see the same text after a restart, so it sees what the row can store.
+            answer = replace(answer, text=stored)
+        self.deferred_answers.append((call, answer))
+        self.add_turns(
+            Turn(
+                thread_id=self.lease.thread_id,
+                seq=self.transcript.head + 1,
+                node_id=self.node.id,
+                role="tool",
+                ref=call.id,
+                text=answer.text,
+                at=self.clock.now(),
+                failed=answer.failed,
+                tainted_by=answer.tainted_by,
+            )
+        )
+
+    def take_deferred_answers(self) -> list[tuple[ToolCall, Done]]:
+        """Return the answers for the write that follows, and forget them."""
+        taken, self.deferred_answers = self.deferred_answers, []
+        return taken
+
+    def add_turns(self, *turns: Turn) -> None:
+        """Add turns to the transcript that are committed, or will be with the next write.
+
+        A thread may go on from an earlier node; only this node's turns count as consumed.
+        """
+        self.transcript.add(*turns)
+        for turn in turns:
+            if turn.node_id == self.node.id:
+                self.consumed.add(turn)

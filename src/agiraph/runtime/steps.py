@@ -1,0 +1,157 @@
+"""Steps: what one run does with its thread: catch up, ask the model, and make the calls.
+
+`loop`, `compaction`, `landing`, `reply` and `structured_question` are built from these steps. Each
+step commits what happened before it returns, so a run that starts again after a crash or a wait
+continues after the last committed step.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from agiraph.domain.chat import ToolCall, ToolSpec, Turn
+from agiraph.domain.errors import ModelError
+from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
+from agiraph.domain.work import StopReason
+from agiraph.policies.breaker import Breaker
+from agiraph.policies.budget import BudgetPolicy
+from agiraph.providers.base import Model, Request
+from agiraph.run_context import RunContext
+from agiraph.runtime.calls import Halted, ToolCaller
+from agiraph.runtime.time_limit import within
+from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle.journal import SystemNote
+
+MAX_CALLS_PER_REPLY = 32
+"""Further calls of a reply are refused: a model that asks for more is out of control."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of a run, with the model, tools and policies of the run's agent."""
+
+    model: Model
+    budget: BudgetPolicy
+    breaker: Breaker
+    caller: ToolCaller
+    tool_specs: tuple[ToolSpec, ...]
+    """The tools that the model is shown; empty for a single answer without tools."""
+    on_delta: Callable[[RunContext, str], None] | None = field(default=None)
+    """Receives each piece of a reply while the model streams it."""
+
+    async def recover(self, ctx: RunContext) -> Outcome | None:
+        """Settle the calls that a crash or a park left without an answer.
+
+        A parked call goes on waiting, a repeatable one is made again, and one that may have
+        happened already is resolved or reported to the model as in doubt.
+        """
+        return await self.act(ctx, ctx.transcript.open_calls())
+
+    async def catch_up(
+        self, ctx: RunContext, *notes: SystemNote, deliver_mail: bool = True
+    ) -> StopReason | None:
+        """Commit deferred answers, add new mail and notes, and reserve the next call's cost.
+
+        Without given notes, those of the budget and the breaker are added. Returns the reason if
+        no envelope has enough left, and raises `Halted` if the node was paused or cancelled.
+        """
+        added = list(notes) or [
+            *self.budget.notes(ctx),
+            *self.breaker.notes(ctx.transcript),
+        ]
+        return await self._yield(ctx, added, deliver_mail=deliver_mail)
+
+    async def reserve(self, ctx: RunContext) -> StopReason | None:
+        """Reserve the next call's cost without notes or mail; return the reason if it cannot.
+
+        For a question that the thread holds already, but whose reservation a crash used up.
+        """
+        return await self._yield(ctx, [], deliver_mail=False)
+
+    async def _yield(
+        self, ctx: RunContext, notes: Sequence[SystemNote], *, deliver_mail: bool
+    ) -> StopReason | None:
+        # One transaction: the reservation is durable before the model is called, so that a call
+        # which a crash cuts off is charged (`leases.charge_lost_call`).
+        caught_up = await ctx.store.write(
+            journal.catch_up,
+            ctx.lease,
+            answers=ctx.take_deferred_answers(),
+            notes=notes,
+            hear=deliver_mail,
+            reservation=self.budget.reservation(ctx),
+            paid_from=ctx.envelopes,
+        )
+        if caught_up.halt is not None:
+            raise Halted(caught_up.halt)
+        ctx.add_turns(*caught_up.turns)
+        return caught_up.spent
+
+    async def think(
+        self,
+        ctx: RunContext,
+        purpose: str = "work",
+        *,
+        may_call: bool = True,
+        schema: dict[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> Turn:
+        """Ask the model, commit its whole reply with its cost, and return it.
+
+        Without `timeout_s` the node's time limit applies; `OutOfTime` is raised when it is
+        reached. A reply that breaks off is not kept.
+        """
+        on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
+        seconds = ctx.seconds_left if timeout_s is None else timeout_s
+        request = Request(
+            transcript=ctx.transcript, tools=self.tool_specs, may_call=may_call, schema=schema
+        )
+        try:
+            reply = await within(seconds, lambda: self.model.reply(request, on_delta))
+        except ModelError as error:
+            # The reservation is charged as lost, unless the request certainly cost nothing.
+            reason, unused = str(error), error.unused
+            await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
+            raise
+        turn = await ctx.store.write(
+            journal.reply,
+            ctx.lease,
+            text=reply.text,
+            calls=ctx.transcript.with_unique_ids(reply.calls) if may_call else (),
+            model=reply.model or self.model.name,
+            usage=reply.usage,
+            purpose=purpose,
+            provider_data=reply.provider_data,
+        )
+        ctx.add_turns(turn)
+        return turn
+
+    async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
+        """Make the calls in order. Return an outcome if one of them ends or parks the node."""
+        pending: list[Pending] = []
+        reply = ctx.transcript.last_reply
+        allowed = [] if reply is None else [call.id for call in reply.calls[:MAX_CALLS_PER_REPLY]]
+        for call in calls:
+            match await self.answer(ctx, call, is_allowed=call.id in allowed):
+                case Pending() as answer:
+                    pending.append(answer)
+                case Done(outcome=Finished() as outcome):
+                    return outcome
+                case Done():
+                    pass
+        if not pending:
+            return None
+        # Parking ends this lease, and an answer that is still deferred would be lost with it.
+        await self.caller.write_deferred(ctx)
+        reason = "; ".join(answer.reason for answer in pending if answer.reason)
+        return Parked(tuple(answer.waiting_on for answer in pending), reason)
+
+    async def answer(self, ctx: RunContext, call: ToolCall, *, is_allowed: bool) -> Answer:
+        """Make one call, or refuse it if the reply held too many."""
+        if is_allowed:
+            return await self.caller.answer(ctx, call)
+        text = f"Not made: at most {MAX_CALLS_PER_REPLY} calls a turn. Make it again."
+        refusal = Done(text, failed=True)
+        ctx.defer_answer(call, refusal)
+        return refusal

@@ -1,0 +1,65 @@
+"""Addresses: the URLs that stand in a text or a thread, to the letter.
+
+A thread that has read strangers' words may open only addresses that it was given or that its
+searches and pages held: an address that the model makes up could carry secrets out.
+"""
+
+import re
+from collections.abc import Iterator
+
+from agiraph.domain.chat import ToolCall, Turn
+from agiraph.run_context import RunContext
+
+_URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+_OPENING = {")": "(", "]": "["}
+
+
+def in_text(text: str) -> set[str]:
+    """Return every address in the text, without fragments."""
+    found: set[str] = set()
+    for match in _URL.finditer(text):
+        found.update(_readings(match[0]))
+    return {address.partition("#")[0] for address in found}
+
+
+def _readings(raw: str) -> Iterator[str]:
+    """Yield what a match may mean: all of it, or less the punctuation that follows the address."""
+    whole = raw
+    for end, character in enumerate(raw):
+        before = raw[:end]
+        # This bracket closes one before the address, as in a Markdown link.
+        if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
+            whole = before
+            break
+    for reading in (raw, whole):
+        yield reading
+        yield reading.rstrip(".,;:!?*_)]")
+
+
+def of_call(call: ToolCall) -> str:
+    """Return the address that a call opens, without its fragment."""
+    return str(call.arguments.get("url", "")).strip().partition("#")[0]
+
+
+def known_in(ctx: RunContext) -> set[str]:
+    """Return the addresses that this thread did not make up: given, found or linked."""
+    called = {call.id: call.name for turn in ctx.transcript.turns for call in turn.calls}
+    found = in_text(ctx.team.goal)
+    for turn in ctx.transcript.turns:
+        tool_name = called.get(turn.ref or "")
+        if _is_given(turn) or (_is_read(turn) and _gives_addresses(ctx, tool_name)):
+            found |= in_text(turn.text)
+    return found
+
+
+def _gives_addresses(ctx: RunContext, tool_name: str | None) -> bool:
+    properties = ctx.known_tools.get(tool_name or "")
+    return properties is not None and properties.gives_addresses
+
+
+def _is_given(turn: Turn) -> bool:
+    return turn.role == "user" and turn.tainted_by is None
+
+
+def _is_read(turn: Turn) -> bool:
+    return turn.role == "tool" and turn.tainted_by is not None
