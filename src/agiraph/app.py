@@ -24,7 +24,7 @@ from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import Rounds
 from agiraph.runtime.tracing import Tracing
-from agiraph.runtime.trigger_worker import Callback, Ticker
+from agiraph.runtime.trigger_worker import Callback, TriggerWorker
 from agiraph.runtime.watchdog import watch
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
@@ -58,7 +58,7 @@ class Runtime:
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
-        ticker: Ticker,
+        trigger_worker: TriggerWorker,
         rounds: Rounds,
     ) -> None:
         self.home = home
@@ -69,7 +69,7 @@ class Runtime:
         self.models = models
         self.engine = engine
         self.outbox = outbox
-        self.ticker = ticker
+        self.trigger_worker = trigger_worker
         self._said = ""
         self._looking: asyncio.TimerHandle | None = None
         if lock is not None:
@@ -131,7 +131,7 @@ class Runtime:
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, rounds=rounds)
         engine = make_engine(database_url, store, dispatcher, rounds)
         outbox = Outbox(store, clock, channels or {}, alone=lock is not None, rounds=rounds)
-        ticker = Ticker(
+        trigger_worker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
@@ -139,14 +139,14 @@ class Runtime:
             callbacks=callbacks or {},
             alone=lock is not None,
         )
-        return cls(home, lock, store, models, engine, outbox, ticker, rounds)
+        return cls(home, lock, store, models, engine, outbox, trigger_worker, rounds)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Begin to work off what there is; of one team only, if it is named."""
         await asyncio.to_thread(sandbox.warn_if_impossible)
         await self.outbox.start()  # before anybody has something to say
         await self.engine.start(only)
-        await self.ticker.start()
+        await self.trigger_worker.start()
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.rounds), name="watchdog"
         )
@@ -158,7 +158,7 @@ class Runtime:
             await asyncio.gather(self._watchdog, return_exceptions=True)
         await self.engine.stop()
         await self.outbox.stop()
-        await self.ticker.stop()
+        await self.trigger_worker.stop()
 
     def _look_at_lock(self, lock: HomeLock) -> None:
         # By the loop's clock and not by `Clock`: a test that turns days forward looks no oftener.

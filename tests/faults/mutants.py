@@ -266,7 +266,7 @@ def split_firing() -> None:
 
     def fire(tx: Tx, timers: list[str]) -> None:
         for timer in timers:
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not claims.ring:

@@ -265,7 +265,7 @@ async def test_briefings_wait_for_the_end_of_quiet_hours_and_questions_do_not(
     async with opened(tmp_path, database_url, here=Terminal(write=lines.append)) as world:
         founded = await founded_in(world)
         await world.store.write(
-            quiet_hours.keep, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
+            quiet_hours.set_hours, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
         )
         world.clock.advance(hours=13)  # 22:00 UTC is 23:00 in Berlin
         briefing = await tell(world, founded, "Rates rose")

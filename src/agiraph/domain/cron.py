@@ -16,6 +16,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.moments import parse_zone
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -227,17 +228,8 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
         weekdays=frozenset(day % 7 for day in weekdays),
         either=either,
         is_interval=fields[1].startswith("*"),
-        zone=zone_of(zone),
+        zone=parse_zone(zone),
     )
-
-
-def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # a folder, a path, a name nobody knows
-        raise Refused(
-            f"{name!r} is not a time zone; use a name such as 'Europe/Berlin' or 'UTC'."
-        ) from error
 
 
 def _values(expression: str, field: _Field, text: str) -> frozenset[int]:

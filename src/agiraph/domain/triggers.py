@@ -1,7 +1,7 @@
 """Triggers: why an agent wakes without being spoken to, and what became of each time it should."""
 
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
@@ -22,9 +22,8 @@ Outcome = Literal["fired", "skipped", "calling", "failed"]
 NOTHING_TO_DO = "HEARTBEAT_OK"
 """What an agent hands in that was woken and found nothing to do."""
 
-AT_REST: frozenset[TriggerType] = frozenset({"heartbeat", "on_idle"})
-"""Due some time after their agent's last work; not due while it works."""
-ONCE: frozenset[TriggerType] = frozenset({"delayed", "at_time"})
+LATE_AFTER = timedelta(minutes=2)
+"""A slot that is handled within this time after its due time counts as on time."""
 
 
 @value
@@ -94,7 +93,7 @@ class Firing:
 
 
 @value
-class Call:
+class CallbackRequest:
     """What a named callback is handed. It may be called again with the same key after a crash."""
 
     key: str

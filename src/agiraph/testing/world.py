@@ -160,7 +160,7 @@ class World:
         """Let everything run that can run."""
         await self.runtime.engine.idle()
         await self.runtime.outbox.idle()
-        await self.runtime.ticker.idle()  # what it heard of may set somebody to work
+        await self.runtime.trigger_worker.idle()  # what it heard of may set somebody to work
         await self.runtime.engine.idle()
 
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:

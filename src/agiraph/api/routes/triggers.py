@@ -151,4 +151,6 @@ async def hit_webhook(
 ) -> Firing:
     """A call from outside. Its secret is its own; it needs no token."""
     body = (await request.body())[:100_000].decode(errors="replace")
-    return await api.store.write(due.hit, TriggerId(trigger), secret, body, delivery=delivery)
+    return await api.store.write(
+        due.receive_request, TriggerId(trigger), secret, body, delivery=delivery
+    )

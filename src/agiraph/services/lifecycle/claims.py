@@ -184,7 +184,7 @@ def ring(tx: Tx, *timers: str) -> int:
         if timer.startswith(stage_clocks.TIMER):
             stages.ring(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
         elif timer.startswith(firing.TIMER):
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         else:
             waiting.run_out(tx, timer)
     return len(rung)

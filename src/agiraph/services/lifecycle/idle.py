@@ -12,6 +12,8 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """The agent has ended its last piece of work; unless there is more, it rests from now on."""
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
-    due.rest(tx, agent, last)
-    if not firing.is_quiet(last):  # whoever found nothing to do has nothing to look back on
+    due.agent_idle(tx, agent, last)
+    if not firing.found_nothing_to_do(
+        last
+    ):  # whoever found nothing to do has nothing to look back on
         reflection.begin(tx, agent, last)

@@ -63,7 +63,7 @@ def found(
     )
     node = get_to_work(tx, team, coordinator, budget) if start else None
     if heartbeat is not None:
-        definitions.birth(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
+        definitions.create_team_heartbeat(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return Founded(team, coordinator, node)
 
 

@@ -68,7 +68,7 @@ def _first_due(tx: Tx, message: Message) -> datetime:
     """Now; but nobody is woken for news that they did not ask for."""
     if message.kind != "briefing":
         return tx.now
-    return quiet_hours.until(TEAMS.get(tx, message.team_id), tx.now) or tx.now
+    return quiet_hours.end_of_quiet(TEAMS.get(tx, message.team_id), tx.now) or tx.now
 
 
 def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:
