@@ -46,7 +46,7 @@ class Site:
 
     async def link(self, url: str) -> str:
         """An address that signs a browser in, once."""
-        issued = await self.runtime.store.write(access.link)
+        issued = await self.runtime.store.write(access.issue_link)
         return f"{url}/signin?code={issued.secret}"
 
 

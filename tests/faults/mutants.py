@@ -135,7 +135,7 @@ def split_answer() -> None:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
-            self, bus.close, question_id, args[1], decision=kwargs.get("decision")
+            self, bus.record_answer, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
             return await write(self, waiting.settle, f"answer:{question_id}", args[1])
@@ -170,7 +170,7 @@ def popped_mail() -> None:
         def pop(tx: Tx) -> list[Any]:
             unseen = messages.unseen(tx, ctx.agent.id)
             messages.mark_seen(tx, [m.id for m in unseen])
-            return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
+            return [(str(m.id), bus.thread_text(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
         notices = [journal.Notice(ref, text) for ref, text in popped]

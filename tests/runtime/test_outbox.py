@@ -214,11 +214,11 @@ async def test_what_no_try_delivers_is_given_up_visibly_and_can_be_sent_again(
     async with web.open(), opened(tmp_path, database_url, hook=Webhook(url=web.url)) as world:
         founded = await founded_in(world)
         message = await tell(world, founded)
-        for number in range(1, deliveries.MOST_TRIES):
+        for number in range(1, deliveries.MAX_TRIES):
             await tried(world, message, number)
             world.clock.advance(hours=1)
         failed = await becomes(world, message, "failed")
-        assert len(web.posts) == failed.tries == deliveries.MOST_TRIES
+        assert len(web.posts) == failed.tries == deliveries.MAX_TRIES
         assert await world.store.read(rows.failed) == [failed]
         item = await world.store.read(inbox.item, message.id)
         assert (item.state, item.deliveries) == ("unread", (failed,))
@@ -388,11 +388,11 @@ async def test_what_a_dead_process_was_sending_is_taken_over_after_a_while(
     async with opened(tmp_path, url, count=channel) as world:
         await world.settle()
         assert channel.keys == []  # whoever has it may only be slow
-        world.clock.advance(seconds=deliveries.CLAIMED.total_seconds())
+        world.clock.advance(seconds=deliveries.CLAIM_TIMEOUT.total_seconds())
         sent = await becomes(world, message, "sent")
         assert (channel.keys, sent.tries) == ([parcel.key], 2)
         # The one that seemed dead comes back: what it says of its try no longer counts.
-        await world.store.write(deliveries.put_off, parcel.delivery, error="late")
+        await world.store.write(deliveries.retry_later, parcel.delivery, error="late")
         assert await fate(world, message) == [sent]
 
 

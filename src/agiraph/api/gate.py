@@ -99,7 +99,7 @@ class Door:
         """Whose secret this is, if anybody's. Compared in constant time, or by digest."""
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             return Caller("admin", "admin")
-        found = await self.store.read(access.bearer, secret)
+        found = await self.store.read(access.authenticate, secret)
         return None if found is None else Caller(f"{found.name} ({found.id})", found.scope)
 
 
@@ -149,7 +149,7 @@ class Gate:
             deed = {"who": caller.name, "method": scope["method"], "path": scope["path"]}
             # Without a store the request itself has failed, and said so.
             with contextlib.suppress(StoreUnavailable):
-                await self._door.store.write(access.record, status=status, **deed)
+                await self._door.store.write(access.record_action, status=status, **deed)
 
     async def _examine(self, scope: Scope) -> Refusal | None:
         headers = _headers(scope)

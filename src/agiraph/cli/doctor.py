@@ -176,7 +176,7 @@ async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool)
     visit.done += [home_health.end(spool) for spool in home_health.survivors(home.path)]
     visit.done += [home_health.clear(home, stage) for stage in home_health.stages(home)]
     if store is not None:
-        visit.done += await store.write(work_health.mend)
+        visit.done += await store.write(work_health.repair)
 
 
 def _home(visit: Visit, home: Home) -> None:
@@ -236,7 +236,7 @@ async def _rows(visit: Visit, store: Store) -> None:
     )
     stuck = await store.read(work_health.stuck, is_running=running)
     visit.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
-    undecided = await store.read(work_health.for_people)
+    undecided = await store.read(work_health.needing_a_person)
     visit.list("decisions", undecided, good="None.", bad="need a person.")
     if not running and (left := await store.read(database_health.left_running)):
         visit.note("cut off", f"{len(left)} pieces of work go on at the next start.")

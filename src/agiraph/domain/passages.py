@@ -146,7 +146,7 @@ _LITTLE = (
 STOP_WORDS = frozenset(_LITTLE.split())
 
 
-def sought(query: str, *, limit: int = 24) -> list[str]:
+def search_words(query: str, *, limit: int = 24) -> list[str]:
     """The words a question is about; all of them, if it consists of little words only."""
     found = list(dict.fromkeys(words(query)))
     telling = [word for word in found if word not in STOP_WORDS]

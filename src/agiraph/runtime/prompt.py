@@ -77,7 +77,7 @@ def system_prompt(
 async def known(ctx: RunContext, start: "Start") -> Known:
     """What is known for this work; once a day, after all that is known was looked after."""
     if start.drafts or start.is_due:
-        await knowledge_tools.refreshed(ctx)
+        await knowledge_tools.refresh_notes(ctx)
     if not start.is_due:
         return Known(start.insights)
     await ctx.store.write(maintenance.maintain, ctx.team.id)

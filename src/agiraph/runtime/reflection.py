@@ -16,7 +16,7 @@ from agiraph.runtime.prompt import Opening
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import notices
 from agiraph.services.knowledge import reflection
-from agiraph.services.knowledge.reflection import Learned
+from agiraph.services.knowledge.reflection import LearnedInsight
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
@@ -163,19 +163,19 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[:longest] + "…"
 
 
-def read_insights(value: Any) -> list[Learned] | None:
+def read_insights(value: Any) -> list[LearnedInsight] | None:
     """The insights of an answer; what is not one is left out."""
     listed: Any = fields(value).get("insights", value)
     if not isinstance(listed, list):
         return None
-    found: list[Learned] = []
+    found: list[LearnedInsight] = []
     for entry in map(fields, cast(list[Any], listed)):
         type, content = str(entry.get("type", "")).strip().lower(), entry.get("content")
         if type not in _TYPES or not isinstance(content, str) or not content.strip():
             continue
         work = entry.get("work")
         found.append(
-            Learned(
+            LearnedInsight(
                 type=type,
                 content=_cut(content.strip(), LONGEST_INSIGHT),
                 confidence=number(entry.get("confidence")),

@@ -12,7 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.passages import Passage, PassageKind, sought
+from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.home.notes import Notes
 from agiraph.providers.embeddings import meanings
 from agiraph.services.knowledge import items, notes, recall
@@ -42,7 +42,7 @@ NotePath = Annotated[
 Query = Annotated[str, Field(max_length=2000, description="Words that stand in what you look for")]
 
 
-async def refreshed(ctx: RunContext) -> dict[str, str]:
+async def refresh_notes(ctx: RunContext) -> dict[str, str]:
     """The agent's notes by their full paths, what a person confirmed or changed included."""
     kept = Notes(ctx.scope)
     for draft in await ctx.store.read(rows.accepted, ctx.agent.id):
@@ -126,7 +126,7 @@ async def memory_read(
 )
 async def memory_search(ctx: RunContext, query: Query) -> Answer:
     """Search your notes."""
-    files = await refreshed(ctx)
+    files = await refresh_notes(ctx)
     if not files:
         return Done("You have no notes yet.")
     if sum(len(text.encode(errors="replace")) for text in files.values()) < SMALL:
@@ -149,9 +149,9 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
 )
 async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     """Search notes, insights, fetched pages and reports together."""
-    if not sought(query):
+    if not search_words(query):
         raise Refused("There is no word in that query; name what you look for in a few words.")
-    await refreshed(ctx)
+    await refresh_notes(ctx)
     found = await _found(ctx, query, ("note", "page", "insight", "report"))
     if not found:
         return Done("Nothing known holds any of these words. Try others, or find it out.")

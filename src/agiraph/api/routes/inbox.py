@@ -53,9 +53,9 @@ async def list_inbox(
     """What needs an answer first, then the newest. Reading takes nothing away."""
 
     def look(tx: Tx) -> InboxPage:
-        page = inbox.items(tx, after=after, limit=limit)
+        page = inbox.page(tx, after=after, limit=limit)
         shown = [item_view(tx, item) for item in page.items]
-        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
+        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
 
     return await api.store.read(look)
 
@@ -69,7 +69,7 @@ async def get_item(item: str, api: TheApi) -> InboxItem:
 @router.post("/inbox/{item}/read", responses=documented(404))
 async def mark_read(item: str, api: TheApi) -> InboxItem:
     """The person has seen this."""
-    return await api.store.write(lambda tx: item_view(tx, inbox.read(tx, MessageId(item))))
+    return await api.store.write(lambda tx: item_view(tx, inbox.mark_read(tx, MessageId(item))))
 
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))

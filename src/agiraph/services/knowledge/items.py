@@ -18,7 +18,7 @@ from agiraph.domain.knowledge import (
     Memory,
     Touched,
 )
-from agiraph.domain.passages import sought
+from agiraph.domain.passages import search_words
 from agiraph.domain.similarity import compare
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
@@ -149,7 +149,7 @@ def insights(
     limit: int = 50,
 ) -> list[Insight]:
     """What an agent knows for its work: what fits a query, best first, or all, newest first."""
-    if not sought(query):
+    if not search_words(query):
         return rows.standing(tx, INSIGHTS, agent_id, type=type, limit=limit)
     found = _about(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
     return [i for i in found if type is None or i.type == type][:limit]

@@ -22,7 +22,7 @@ TURNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearnedInsight:
     """An insight as the agent put it."""
 
     type: InsightType
@@ -67,7 +67,7 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
         THREADS.update(tx, thread.id, reflection_id=node.id)
 
 
-def keep(tx: Tx, lease: Lease, learned: Sequence[Learned]) -> int:
+def keep(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> int:
     """Store what was learned and mark its threads, together; how many insights are new.
 
     What comes from words that nobody vouches for is held until a person confirms it. The agent

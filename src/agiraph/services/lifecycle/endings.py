@@ -253,7 +253,7 @@ def _take_up_late_mail(tx: Tx, agent: Agent) -> None:
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
     try:
-        bus.become_work(tx, agent, late)
+        bus.create_work(tx, agent, late)
     except Refused:
         return  # a full team takes nobody back: the mail stays unread until the agent works again
     messages.mark_seen(tx, [m.id for m in late])

@@ -113,7 +113,7 @@ def catch_up(
             pen.write(
                 role="user",
                 ref=m.id,
-                text=bus.as_heard(tx, m),
+                text=bus.thread_text(tx, m),
                 attachments=m.attachments,
                 extra=taint.extra(m.tainted_by),
             )
@@ -225,7 +225,7 @@ def answer_question(
     tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
 ) -> None:
     """A person's word, to the call that waits for it and to no other."""
-    question = bus.close(tx, question_id, text, decision=decision)
+    question = bus.record_answer(tx, question_id, text, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
         heard = waiting.settle(tx, f"answer:{question_id}", text)
