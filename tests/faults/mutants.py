@@ -244,7 +244,7 @@ def split_harvest() -> None:
     items._identity = lambda *_: new_id("insight")
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not reflection.keep:
+        if verb is not reflection.store_insights:
             return await write(self, verb, *args, **kwargs)
         mark = reflection._mark
         reflection._mark = lambda *_, **__: None

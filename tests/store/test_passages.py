@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.passages import LONGEST, Section, search_words, sections, words
+from agiraph.domain.passages import MAX_CHARS, Section, search_words, sections, words
 from agiraph.store import migrate, passages
 from agiraph.store.tx import Tx
 from agiraph.testing import World
@@ -61,9 +61,9 @@ def test_a_section_without_end_is_divided_between_paragraphs() -> None:
     pieces = sections(f"# Long\n\n{long}")
     assert len(pieces) > 1
     assert {piece.title for piece in pieces} == {"Long"}
-    assert all(len(piece.text) <= LONGEST for piece in pieces)
+    assert all(len(piece.text) <= MAX_CHARS for piece in pieces)
     assert sum(piece.text.count("Paragraph") for piece in pieces) == 20
-    assert all(len(piece.text) <= LONGEST for piece in sections("x" * 50_000))
+    assert all(len(piece.text) <= MAX_CHARS for piece in sections("x" * 50_000))
 
 
 def test_words_are_compared_without_case_accent_and_plural() -> None:

@@ -120,7 +120,7 @@ async def _harvest(loop: "Loop", ctx: RunContext) -> None:
         read=read_insights,
     )
     learned = await ask(loop, ctx, question)
-    await ctx.store.write(reflection.keep, ctx.lease, learned or ())
+    await ctx.store.write(reflection.store_insights, ctx.lease, learned or ())
 
 
 def _ended(tx: Tx, node_id: NodeId) -> list[Ended]:

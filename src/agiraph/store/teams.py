@@ -24,6 +24,19 @@ def everyone(tx: Tx, team_id: TeamId) -> list[Agent]:
     return AGENTS.select(tx, "team_id = :team_id order by id", team_id=team_id)
 
 
+def retired(tx: Tx, team_id: TeamId) -> list[Agent]:
+    """Return the agents that have left the team, in the order they were hired."""
+    where = "team_id = :team_id and retired_at is not null order by id"
+    return AGENTS.select(tx, where, team_id=team_id)
+
+
+def find_agent(tx: Tx, team_id: TeamId, name_or_id: str) -> Agent | None:
+    """Return the agent with this name (any case) or id, whether it has left the team or not."""
+    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
+    found = AGENTS.select(tx, where, team=team_id, who=name_or_id.strip())
+    return found[0] if found else None
+
+
 def count(tx: Tx, team_id: TeamId) -> int:
     """How many are on a team now."""
     row = tx.one(

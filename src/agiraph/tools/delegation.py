@@ -85,9 +85,8 @@ def _earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
     try:
         node = nodes.find(tx, ctx.team.id, identity.strip())
     except NotFound as unknown:
-        where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
-        found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=identity.strip())
-        last = nodes.last_of(tx, found[0].id) if found else None
+        agent = teams.find_agent(tx, ctx.team.id, identity)
+        last = None if agent is None else nodes.last_of(tx, agent.id)
         if last is None:
             raise Refused(f"{unknown} resume takes the id that assign_task gave.") from unknown
         node = last

@@ -263,9 +263,7 @@ def cancel_work_node(
 @tool(effect="transaction")
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
-    where = "team_id = :team and (id = :who or lower(name) = lower(:who))"
-    found = teams.AGENTS.select(tx, where, team=ctx.team.id, who=worker.strip())
-    agent = found[0] if found else teams.by_name(tx, ctx.team.id, worker)
+    agent = teams.find_agent(tx, ctx.team.id, worker) or teams.by_name(tx, ctx.team.id, worker)
     return Done(f"{roster.promote(tx, agent).name} stays on the team.")
 
 

@@ -16,4 +16,4 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if not firing.found_nothing_to_do(
         last
     ):  # whoever found nothing to do has nothing to look back on
-        reflection.begin(tx, agent, last)
+        reflection.start(tx, agent, last)

@@ -145,8 +145,7 @@ def members(tx: Tx, team_id: TeamId, *, all: bool = False) -> list[Member]:
     """Everyone on a team, coordinator first; with those who have left, if all are wanted."""
     everyone = teams.members(tx, team_id)
     if all:
-        where = "team_id = :team_id and retired_at is not null order by id"
-        everyone += AGENTS.select(tx, where, team_id=team_id)
+        everyone += teams.retired(tx, team_id)
     return [member(tx, agent) for agent in everyone]
 
 
