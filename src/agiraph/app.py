@@ -26,7 +26,7 @@ from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.tracing import Tracing
-from agiraph.runtime.trigger_worker import Callback, Ticker
+from agiraph.runtime.trigger_worker import Callback, TriggerWorker
 from agiraph.runtime.watchdog import watch
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
@@ -63,7 +63,7 @@ class Runtime:
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
-        ticker: Ticker,
+        ticker: TriggerWorker,
         periodic: PeriodicTasks,
     ) -> None:
         self.home = home
@@ -73,7 +73,7 @@ class Runtime:
         self.models = models
         self.engine = engine
         self.outbox = outbox
-        self.ticker = ticker
+        self.trigger_worker = ticker
         self.periodic = periodic
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
@@ -128,7 +128,7 @@ class Runtime:
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
         outbox = Outbox(store, clock, channels or {}, alone=lock is not None, periodic=periodic)
-        ticker = Ticker(
+        ticker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
@@ -143,7 +143,7 @@ class Runtime:
         await asyncio.to_thread(sandbox.warn_if_impossible)
         await self.outbox.start()  # before the engine, whose runs send messages
         await self.engine.start(only)
-        await self.ticker.start()
+        await self.trigger_worker.start()
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
@@ -153,7 +153,7 @@ class Runtime:
         await _cancelled(self._watchdog)
         await self.engine.stop()
         await self.outbox.stop()
-        await self.ticker.stop()
+        await self.trigger_worker.stop()
 
     async def close(self) -> None:
         """Stop working, close the database and release the home."""

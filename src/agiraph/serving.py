@@ -48,7 +48,7 @@ class RunningServer:
 
     async def link(self, url: str) -> str:
         """Return an address that signs a browser in; it works once."""
-        issued = await self.runtime.store.write(access.link)
+        issued = await self.runtime.store.write(access.issue_link)
         return f"{url}/signin?code={issued.secret}"
 
 

@@ -81,7 +81,7 @@ def _learn(tx: Any, founded: NewTeam) -> dict[str, str]:
         "change": known.changes(tx, agent.id, limit=1)[0].id,
         "trigger": made.trigger.id,
         "secret": made.secret or "",
-        "token": token.granted.id,
+        "token": token.token.id,
     }
 
 

@@ -89,7 +89,7 @@ async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) ->
             for line in (stays, goes):
                 await line.send('{"op": "subscribe", "cursors": {}}')
                 assert '"hello"' in str(await line.recv())
-            await served.ask("DELETE", f"/tokens/{ending.granted.id}")
+            await served.ask("DELETE", f"/tokens/{ending.token.id}")
             with pytest.raises(ConnectionClosed) as closed:
                 await goes.recv()
             assert closed.value.rcvd is not None
@@ -129,13 +129,13 @@ async def test_a_sign_in_link_opens_one_session_once(served: Served) -> None:
 
 
 async def test_two_browsers_that_race_for_a_link_get_one_session(served: Served) -> None:
-    issued = await served.world.store.write(access.link)
+    issued = await served.world.store.write(access.issue_link)
     visits = await asyncio.gather(*(visit(served, issued.secret) for _ in range(8)))
     assert sorted(v.status < 400 for v in visits) == [False] * 7 + [True]
 
 
 async def test_an_old_link_opens_nothing(served: Served) -> None:
-    issued = await served.world.store.write(access.link)
+    issued = await served.world.store.write(access.issue_link)
     served.world.clock.advance(minutes=15)
     assert (await visit(served, issued.secret)).status >= 400
     assert (await visit(served, "made-up")).status >= 400
@@ -183,7 +183,7 @@ async def test_the_audit_says_who_did_what_and_how_it_went(served: Served) -> No
     await served.ask("DELETE", f"/teams/{team['id']}")
     _, audit = await served.ask("GET", "/audit")
     assert [(d["who"], d["method"], d["path"], d["status"]) for d in audit] == [
-        (f"a operate token ({operator.granted.id})", "POST", "/api/teams", 201),
+        (f"a operate token ({operator.token.id})", "POST", "/api/teams", 201),
         ("admin", "POST", "/api/teams", 422),
         ("admin", "DELETE", f"/api/teams/{team['id']}", 204),
     ]

@@ -200,8 +200,8 @@ def _secrets(tx: object) -> dict[str, str]:
     made["expired"] = access.issue(
         tx, kind="token", name="old", scope="admin", life=timedelta(seconds=-1)
     )
-    made["link"] = access.link(tx)
-    access.revoke(tx, made["revoked"].granted.id)
+    made["link"] = access.issue_link(tx)
+    access.revoke(tx, made["revoked"].token.id)
     return {name: issued.secret for name, issued in made.items()}
 
 

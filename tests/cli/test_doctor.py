@@ -126,9 +126,9 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
     assert code == 1
     assert set(found) >= {"work", "messages"}
     assert {
-        f"{empty.node.id} waits, but for nothing.",
-        f"{ended.node.id} waits for node:{gone.team.id}, which is over or gone.",
-        f"{sleeping.node.id} sleeps, but no timer will wake it.",
+        f"{empty.node.id} is waiting, but it waits for nothing.",
+        f"{ended.node.id} waits for node:{gone.team.id}, which has ended or does not exist.",
+        f"{sleeping.node.id} is sleeping, but it has no timer.",
     } <= set(found["work"])
     assert found["messages"] == [f"{delivery_id} was given up on mail: no such host"]
 
@@ -178,7 +178,7 @@ async def test_owners_of_work_that_nobody_runs_are_noted_and_cleared(
     assert (code, notes["cut off"]) == (1 if problems(report) else 0,
                                         "1 pieces of work go on at the next start.")  # fmt: skip
     _, fixed = await visit(agiraph, "--fix")
-    assert "Freed 1 pieces of work whose owner is gone." in fixed["done"]
+    assert "Freed 1 nodes whose process has ended." in fixed["done"]
 
 
 async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_put_right(
@@ -308,10 +308,10 @@ async def test_a_home_that_cannot_be_written_to_is_named(home: str) -> None:
 
 
 PLANTED: dict[str, tuple[dict[str, Any], str]] = {
-    "nobody": ({"owner": None}, "runs, but nobody owns it."),
-    "crashes": ({"crashes": 2}, "was started again 2 times without getting a step further"),
-    "told to stop": ({"cancel_requested": True}, "was told to stop, and has not"),
-    "silent": ({}, "runs, but nothing has come of it since"),
+    "nobody": ({"owner": None}, "is running, but no process owns it."),
+    "crashes": ({"crashes": 2}, "was restarted 2 times without completing a step"),
+    "told to stop": ({"cancel_requested": True}, "was cancelled and has not stopped"),
+    "silent": ({}, "is running, but has done nothing since"),
 }
 
 
@@ -335,7 +335,7 @@ async def test_running_work_that_has_no_runner_or_cannot_end_is_found(
 
         world.clock.advance(seconds=3600)
         [found] = await world.store.write(plant)
-        orphaned = "runs, but the process that ran it is gone."
+        orphaned = "is running, but its process has ended."
         by_job = database_url.startswith("postgres") and how != "nobody"
         assert found.startswith(f"{founded.node.id} {orphaned if by_job else told}")
         if not by_job and not database_url.startswith("postgres"):

@@ -136,7 +136,7 @@ def split_answer() -> None:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
-            self, bus.close, question_id, args[1], decision=kwargs.get("decision")
+            self, bus.record_answer, question_id, args[1], decision=kwargs.get("decision")
         )
         if question.kind == "question":
             return await write(self, waiting.settle, WaitingOn("answer", question_id), args[1])
@@ -171,7 +171,7 @@ def popped_mail() -> None:
         def pop(tx: Tx) -> list[Any]:
             unseen = messages.unseen(tx, ctx.agent.id)
             messages.mark_seen(tx, [m.id for m in unseen])
-            return [(str(m.id), bus.as_heard(tx, m)) for m in unseen]
+            return [(str(m.id), bus.thread_text(tx, m)) for m in unseen]
 
         popped = await ctx.store.write(pop)
         notes = [journal.SystemNote(ref, text) for ref, text in popped]
@@ -245,7 +245,7 @@ def split_harvest() -> None:
     items._identity = lambda *_: new_id("insight")
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
-        if verb is not reflection.keep:
+        if verb is not reflection.store_insights:
             return await write(self, verb, *args, **kwargs)
         mark = reflection._mark
         reflection._mark = lambda *_, **__: None
@@ -267,7 +267,7 @@ def split_firing() -> None:
 
     def fire(tx: Tx, timers: list[str]) -> None:
         for timer in timers:
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not timers.fire_due:

@@ -41,7 +41,7 @@ async def opened(path: Path, database_url: str, **channels: Channel) -> AsyncIte
 
 
 async def founded_in(world: World) -> NewTeam:
-    return await world.found("Rest", start=False)
+    return await world.found("Wait", start=False)
 
 
 async def tell(
@@ -102,7 +102,7 @@ async def test_a_message_is_posted_with_its_key_and_a_signature(
         "text": "Rates rose. By 1 %.",
         "options": [],
         "from": "coordinator",
-        "team": {"id": founded.team.id, "name": "Rest"},
+        "team": {"id": founded.team.id, "name": "Wait"},
         "node_id": None,
         "created_at": "2026-01-05T09:00:00+00:00",
     }
@@ -131,7 +131,7 @@ async def test_every_kind_of_the_inbox_goes_out_and_nothing_else(
         await world.settle()
     assert sorted(line.partition("]")[0][1:] for line in lines) == sorted(kinds[:6])
     assert [line.partition(" (")[0] for line in some] == [
-        "[question] Rest, coordinator: About question"
+        "[question] Wait, coordinator: About question"
     ]
 
 
@@ -214,11 +214,11 @@ async def test_what_no_try_delivers_is_given_up_visibly_and_can_be_sent_again(
     async with web.open(), opened(tmp_path, database_url, hook=Webhook(url=web.url)) as world:
         founded = await founded_in(world)
         message = await tell(world, founded)
-        for number in range(1, deliveries.MOST_TRIES):
+        for number in range(1, deliveries.MAX_TRIES):
             await tried(world, message, number)
             world.clock.advance(hours=1)
         failed = await becomes(world, message, "failed")
-        assert len(web.posts) == failed.tries == deliveries.MOST_TRIES
+        assert len(web.posts) == failed.tries == deliveries.MAX_TRIES
         assert await world.store.read(rows.failed) == [failed]
         item = await world.store.read(inbox.item, message.id)
         assert (item.state, item.deliveries) == ("unread", (failed,))
@@ -265,7 +265,7 @@ async def test_briefings_wait_for_the_end_of_quiet_hours_and_questions_do_not(
     async with opened(tmp_path, database_url, here=Terminal(write=lines.append)) as world:
         founded = await founded_in(world)
         await world.store.write(
-            quiet_hours.keep, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
+            quiet_hours.set_hours, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
         )
         world.clock.advance(hours=13)  # 22:00 UTC is 23:00 in Berlin
         briefing = await tell(world, founded, "Rates rose")
@@ -388,11 +388,11 @@ async def test_what_a_dead_process_was_sending_is_taken_over_after_a_while(
     async with opened(tmp_path, url, count=channel) as world:
         await world.settle()
         assert channel.keys == []  # whoever has it may only be slow
-        world.clock.advance(seconds=deliveries.CLAIMED.total_seconds())
+        world.clock.advance(seconds=deliveries.CLAIM_TIMEOUT.total_seconds())
         sent = await becomes(world, message, "sent")
         assert (channel.keys, sent.tries) == ([parcel.key], 2)
         # The one that seemed dead comes back: what it says of its try no longer counts.
-        await world.store.write(deliveries.put_off, parcel.delivery, error="late")
+        await world.store.write(deliveries.retry_later, parcel.delivery, error="late")
         assert await fate(world, message) == [sent]
 
 
@@ -421,7 +421,7 @@ async def test_a_message_goes_out_as_an_e_mail(tmp_path: Path, database_url: str
     assert server.envelopes == [
         ("FROM:<agents@example.org>", ("TO:<a@example.org>", "TO:<b@example.org>"))
     ]
-    assert got["Subject"] == "[Rest] question: Ärger Bcc: c@example"
+    assert got["Subject"] == "[Wait] question: Ärger Bcc: c@example"
     assert got["Bcc"] is None
     assert got.get_content().replace("\r\n", "\n") == (
         "coordinator asks:\n\nÄrger⟨U+000D⟩\nBcc: c@example.org. Über alles.\n.\nEnde\n\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.ids import AgentId
-from agiraph.domain.triggers import Call, Trigger
+from agiraph.domain.triggers import CallbackRequest, Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle.teams import NewTeam
@@ -107,7 +107,7 @@ async def test_what_happened_while_nobody_listened_is_heard_at_the_start(world: 
     founded, trigger = await listening(
         world, {"event_pattern": "node.created", "min_seconds": 0}, DONE
     )
-    await world.runtime.ticker.stop()
+    await world.runtime.trigger_worker.stop()
     await world.store.write(_work, founded, "Count")
     await world.runtime.engine.idle()
     assert await fired(world, trigger) == []
@@ -119,13 +119,13 @@ async def test_what_happened_while_nobody_listened_is_heard_at_the_start(world: 
 async def test_a_callback_is_called_once_and_its_outcome_is_kept(
     tmp_path: Path, database_url: str
 ) -> None:
-    calls: list[Call] = []
+    calls: list[CallbackRequest] = []
 
-    async def ring_the_bell(made: Call) -> str:
+    async def ring_the_bell(made: CallbackRequest) -> str:
         calls.append(made)
         return "rung"
 
-    async def break_down(made: Call) -> None:
+    async def break_down(made: CallbackRequest) -> None:
         raise ValueError("no bell")
 
     names = {"bell": ring_the_bell, "broken": break_down}
@@ -144,7 +144,7 @@ async def test_a_callback_is_called_once_and_its_outcome_is_kept(
         found = [await world.store.read(rows.firings, trigger.id) for trigger in made]
     slot = "2026-01-05T10:00:00+00:00"
     assert calls == [
-        Call(
+        CallbackRequest(
             key=f"{made[0].id}:{slot}", trigger_id=made[0].id, team_id=founded.team.id, slot=slot,
             payload={"callback": "bell", "tone": "c"},
         )
@@ -161,7 +161,7 @@ async def test_a_callback_cut_off_by_the_end_is_called_again_with_the_same_key(
     keys: list[str] = []
     begun = asyncio.Event()
 
-    async def hang_the_first_time(made: Call) -> None:
+    async def hang_the_first_time(made: CallbackRequest) -> None:
         keys.append(made.key)
         begun.set()
         if len(keys) == 1:
@@ -199,7 +199,7 @@ async def test_a_callback_nobody_has_waits_for_somebody_who_has_it(tmp_path: Pat
     await world.stop()
     calls: list[str] = []
 
-    async def ring(made: Call) -> None:
+    async def ring(made: CallbackRequest) -> None:
         calls.append(made.key)
 
     async with World(tmp_path / "home", callbacks={"bell": ring}, clock=world.clock) as later:

@@ -351,15 +351,15 @@ async def test_a_prompt_gets_what_is_about_its_task_first_and_never_too_much(
         await learn(world, agent, filler)
     chosen = await world.store.read(recall.for_work, agent.id, "Write an asyncio scraper")
     assert chosen[0].content == "Asyncio tasks need strong references"
-    assert len(chosen) <= recall.MOST
-    assert sum(len(i.content) for i in chosen) <= recall.MOST_CHARACTERS
+    assert len(chosen) <= recall.MAX_INSIGHTS
+    assert sum(len(i.content) for i in chosen) <= recall.MAX_CHARS
     assert chosen[1].content.startswith("Subject119")
 
 
 async def test_of_two_that_oppose_each_other_a_prompt_never_has_one_alone(world: World) -> None:
     agent = await ada(world)
     old = await learn(world, agent, "The API limit is 60 calls a minute")
-    for number in range(recall.MOST * 3):
+    for number in range(recall.MAX_INSIGHTS * 3):
         await learn(world, agent, f"Subject{number} concerns matter{number} and thing{number}")
     new = await learn(world, agent, "The API limit is 600 calls a minute")
     chosen = await world.store.read(recall.for_work, agent.id, "Something else entirely")

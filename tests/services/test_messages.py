@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId
-from agiraph.domain.messages import MOST_HOPS
+from agiraph.domain.messages import MAX_HOPS
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import endings
@@ -78,7 +78,7 @@ def thank(to: str) -> Call:
 )
 async def test_thanks_in_a_circle_end_by_themselves(world: World, circle: dict[str, str]) -> None:
     models = await polite_team(world, {who: thank(to) for who, to in circle.items()})
-    assert sum(m.replies for m in models) == 2 * (MOST_HOPS + 1) - 2
+    assert sum(m.replies for m in models) == 2 * (MAX_HOPS + 1) - 2
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ async def test_even_those_who_never_stop_thanking_are_stopped(
     world: World, circle: dict[str, str]
 ) -> None:
     models = await polite_team(world, {w: thank(to) for w, to in circle.items()}, tireless=True)
-    assert sum(m.replies for m in models) <= 50 * MOST_HOPS
+    assert sum(m.replies for m in models) <= 50 * MAX_HOPS
 
 
 async def test_everybody_thanking_everybody_ends_by_itself(world: World) -> None:
     models = await polite_team(world, {w: thank("everyone") for w in ("ann", "ben", "cyd", "dee")})
-    assert sum(m.replies for m in models) <= 2 * 4 * (MOST_HOPS + 2)
+    assert sum(m.replies for m in models) <= 2 * 4 * (MAX_HOPS + 2)
 
 
 async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> None:
@@ -107,7 +107,7 @@ async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> N
     )  # fmt: skip
     await world.say(AgentId(program.id), "Welcome!", team_id=founded.team.id)
     await world.settle()
-    assert ann.replies == MOST_HOPS
+    assert ann.replies == MAX_HOPS
 
 
 async def test_a_sender_is_told_whether_its_words_were_heard(world: World) -> None:

@@ -16,7 +16,7 @@ from tests.services.waking import DONE, make, now_of, resting, woken
 @pytest.mark.parametrize(
     ("type", "config", "said"),
     [
-        ("sometimes", {}, "There is no trigger of type 'sometimes'; there are scheduled, delayed"),
+        ("sometimes", {}, "There is no trigger of type 'sometimes'; there are delayed, at_time"),
         ("scheduled", {}, "config: 'cron' is missing. A scheduled trigger takes {\"cron\""),
         ("scheduled", {"cron": "99 * * * *"}, "'99' in '99 * * * *' cannot be the minute"),
         ("scheduled", {"cron": "* * * * *", "zone": "Mars"}, "'Mars' is not a time zone"),
@@ -81,16 +81,20 @@ async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     assert secret not in str(await now_of(world, trigger))
     for wrong in ("", "guess", secret + "x"):
         with pytest.raises(NotFound, match="its secret is wrong"):
-            await world.store.write(due.hit, trigger.id, wrong, "{}")
-    first = await world.store.write(due.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
-    again = await world.store.write(due.hit, trigger.id, secret, '{"a": 1}', delivery="d1")
+            await world.store.write(due.receive_request, trigger.id, wrong, "{}")
+    first = await world.store.write(
+        due.receive_request, trigger.id, secret, '{"a": 1}', delivery="d1"
+    )
+    again = await world.store.write(
+        due.receive_request, trigger.id, secret, '{"a": 1}', delivery="d1"
+    )
     await world.settle()
     assert first == again
     [node] = await woken(world, trigger)
     assert '{"a": 1}' in node.task
     assert node.tainted_by == "whoever calls a webhook"
     with pytest.raises(Refused, match="A webhook takes 100,000 characters"):
-        await world.store.write(due.hit, trigger.id, secret, "x" * 100_001)
+        await world.store.write(due.receive_request, trigger.id, secret, "x" * 100_001)
     await world.store.write(definitions.cancel, trigger.id)
     with pytest.raises(Refused, match="takes nothing at present"):
-        await world.store.write(due.hit, trigger.id, secret, "{}")
+        await world.store.write(due.receive_request, trigger.id, secret, "{}")

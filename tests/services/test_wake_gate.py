@@ -73,7 +73,7 @@ async def test_a_heartbeat_with_nothing_new_costs_no_call_and_no_rows(world: Wor
     def day(tx: Tx) -> None:
         for _ in range(1440):
             tx.now += timedelta(minutes=1)
-            due.ring(tx, trigger.id)
+            due.fire_due(tx, trigger.id)
 
     await world.store.write(day)
     kept = await now_of(world, trigger)

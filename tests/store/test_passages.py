@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.passages import LONGEST, Section, sections, sought, words
+from agiraph.domain.passages import MAX_CHARS, Section, search_words, sections, words
 from agiraph.store import migrate, passages
 from agiraph.store.tx import Tx
 from agiraph.testing import World
@@ -61,9 +61,9 @@ def test_a_section_without_end_is_divided_between_paragraphs() -> None:
     pieces = sections(f"# Long\n\n{long}")
     assert len(pieces) > 1
     assert {piece.title for piece in pieces} == {"Long"}
-    assert all(len(piece.text) <= LONGEST for piece in pieces)
+    assert all(len(piece.text) <= MAX_CHARS for piece in pieces)
     assert sum(piece.text.count("Paragraph") for piece in pieces) == 20
-    assert all(len(piece.text) <= LONGEST for piece in sections("x" * 50_000))
+    assert all(len(piece.text) <= MAX_CHARS for piece in sections("x" * 50_000))
 
 
 def test_words_are_compared_without_case_accent_and_plural() -> None:
@@ -72,9 +72,9 @@ def test_words_are_compared_without_case_accent_and_plural() -> None:
     ]  # fmt: skip
     assert words("并发模型 in 日本語") == ["并发", "发模", "模型", "in", "日本", "本語"]
     assert words("ship it 🚀") == ["ship", "it", "🚀"]
-    assert sought("What is the event loop?") == ["event", "loop"]
-    assert sought("to be or not to be") == ["not"]
-    assert sought("what is it") == ["what", "is", "it"]
+    assert search_words("What is the event loop?") == ["event", "loop"]
+    assert search_words("to be or not to be") == ["not"]
+    assert search_words("what is it") == ["what", "is", "it"]
 
 
 async def test_a_query_finds_whole_sections_best_first(team: tuple[World, TeamId]) -> None:
@@ -211,7 +211,7 @@ async def test_random_bytes_neither_break_the_index_nor_the_query(
             passages.put, team_id=team_id, kind="page", ref=noise(5), text=text, title=noise(4)
         )
         await world.store.read(found, team_id, noise(20))
-        if sought(text[:40]):
+        if search_words(text[:40]):
             hits = await world.store.read(
                 passages.find, text[:40], team_id=team_id, owner="a", limit=number + 1
             )

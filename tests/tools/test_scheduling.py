@@ -82,7 +82,7 @@ async def test_an_agent_sets_lists_and_cancels_its_alarms(world: World) -> None:
         (scheduled("on_idle", {"idle_seconds": 1}), "That is too soon"),
         (scheduled("at_time", {"at": "2026-01-05T09:00:30"}), "That is too soon"),
         (scheduled("on_event", {"event_pattern": "node.*", "min_seconds": 0}), "That is too soon"),
-        (scheduled("webhook", {}), "schedule: 'type' is wrong"),
+        (scheduled("webhook", {}), "Only a person sets up a webhook"),
         (scheduled("scheduled", {"cron": "never"}), "'never' has 1 fields. A schedule has five"),
         (scheduled("delayed", {"delay_seconds": 60}, ""), "action: say what is to be done then."),
         (
@@ -157,7 +157,7 @@ async def test_a_promise_wakes_whoever_gave_it_and_stays_on_record(world: World)
     kept = says(call("send_message", to="human", content="Here it is"), call("finish", summary="k"))
     founded = await at_work(world, says(given), DONE, kept)
     agent = founded.coordinator
-    [promise] = await world.store.read(promises.promises, agent.id)
+    [promise] = await world.store.read(promises.open_of_agent, agent.id)
     assert (promise.what, promise.to, promise.state) == ("Send the report", HUMAN, "open")
     assert promise.trigger.due_at == datetime(2026, 1, 5, 11, tzinfo=UTC)
     await world.restart()
@@ -165,7 +165,7 @@ async def test_a_promise_wakes_whoever_gave_it_and_stays_on_record(world: World)
     *_, node = await world.board(founded.team.id)
     assert node.title == "Promise: Send the report"
     assert "You made a promise to human on 2026-01-05 09:00 UTC" in node.task
-    assert await world.store.read(promises.promises, agent.id) == []
+    assert await world.store.read(promises.open_of_agent, agent.id) == []
     [promise] = await world.store.read(promises.of_agent, agent.id)
     assert (promise.state, node.status) == ("kept", NodeStatus.COMPLETED)
 

@@ -134,7 +134,7 @@ async def test_notification_content_is_one_envelope(world: World) -> None:
         "\n"
         "--- RESULT ---\nThree.\n\nSee n.md.\n--- END OF RESULT ---"
     )
-    assert await world.store.read(bus.as_heard, sent) == sent.text
+    assert await world.store.read(bus.thread_text, sent) == sent.text
 
 
 async def test_notification_content_of_an_assignment_names_refs_and_what_done_means(

@@ -106,7 +106,7 @@ class AccessControl:
         """
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             return Caller("admin", "admin")
-        found = await self.store.read(access.bearer, secret)
+        found = await self.store.read(access.authenticate, secret)
         return None if found is None else Caller(f"{found.name} ({found.id})", found.scope)
 
 
@@ -156,7 +156,7 @@ class AccessMiddleware:
             entry = {"who": caller.name, "method": scope["method"], "path": scope["path"]}
             # If the store is unreachable, the request has failed too and its response says so.
             with contextlib.suppress(StoreUnavailable):
-                await self._access.store.write(access.record, status=status, **entry)
+                await self._access.store.write(access.record_action, status=status, **entry)
 
     async def _check(self, scope: Scope) -> Refusal | None:
         headers = _headers(scope)

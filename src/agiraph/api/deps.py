@@ -76,7 +76,7 @@ class _Idempotent:
             str | None,
             Header(
                 description="Send the same key again after a lost response: nothing is done twice.",
-                max_length=access.LONGEST_KEY,
+                max_length=access.MAX_KEY_CHARS,
             ),
         ] = None,
     ) -> None:
@@ -101,7 +101,7 @@ class _Idempotent:
             return jsonable_encoder(verb(tx))
 
         status, body = await self._api.store.write(
-            access.once, who=self._who, key=self._key, request=asked, status=status, act=act
+            access.run_once, who=self._who, key=self._key, request=asked, status=status, act=act
         )
         return _json(status, body)
 

@@ -21,12 +21,11 @@ from agiraph.domain.chat import Thread, ToolCall, Turn
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
-from agiraph.services.triggers import due
 from agiraph.store import dependencies, events, messages, nodes, spend, stages, teams, triggers
 from agiraph.store.tx import Tx
 
@@ -202,7 +201,7 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
         for name in TriggerView.model_fields
         if name not in ("is_overdue", "cost")
     }
-    late = trigger.due_at is not None and trigger.due_at < tx.now - due.LATE
+    late = trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER
     return {
         **shown,
         "is_overdue": late and trigger.status == "active",

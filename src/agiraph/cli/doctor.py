@@ -185,7 +185,7 @@ async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool)
         for stage in home_health.unfinished_publications(home)
     ]
     if store is not None:
-        visit.done += await store.write(work_health.mend)
+        visit.done += await store.write(work_health.repair)
 
 
 def _home(visit: Visit, home: Home) -> None:
@@ -245,7 +245,7 @@ async def _rows(visit: Visit, store: Store) -> None:
     )
     stuck = await store.read(work_health.stuck, is_running=running)
     visit.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
-    undecided = await store.read(work_health.for_people)
+    undecided = await store.read(work_health.needing_a_person)
     visit.list("decisions", undecided, good="None.", bad="need a person.")
     if not running and (left := await store.read(database_health.left_running)):
         visit.note("cut off", f"{len(left)} pieces of work go on at the next start.")

@@ -75,9 +75,9 @@ class Local:
 
     async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
         def look(tx: Tx) -> InboxPage:
-            page = inbox.items(tx, after=after, limit=limit)
+            page = inbox.page(tx, after=after, limit=limit)
             shown = [inbox_item_view(tx, item) for item in page.items]
-            return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
+            return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
 
         return await self._store.read(look)
 

@@ -1,4 +1,4 @@
-"""Access: who may come in by the API, and how far."""
+"""Access: the tokens of the API, their scopes, and the audit of changes."""
 
 from datetime import datetime
 from typing import Literal, get_args
@@ -6,15 +6,15 @@ from typing import Literal, get_args
 from agiraph.domain.value import value
 
 Scope = Literal["read", "talk", "operate", "admin"]
-"""Each may do what those before it may: look, speak and answer, run teams, hand out passes."""
+"""Each scope includes those before it: read; send and answer; run teams; issue tokens."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 TokenKind = Literal["token", "session", "link"]
-"""A program's token, a browser's session, and the link that begins one, good for a single use."""
+"""token: of a program; session: of a browser; link: exchanged once for a session."""
 
 
 @value
 class Token:
-    """What lets somebody in. Of its secret only the digest is kept."""
+    """The right to use the API. Only the digest of its secret is stored."""
 
     id: str
     kind: TokenKind
@@ -29,7 +29,7 @@ class Token:
 
 @value
 class AuditEntry:
-    """One line of the audit: who changed what, and what came of it."""
+    """One entry of the audit: who sent which changing request, and the status of the response."""
 
     id: str
     at: datetime
@@ -40,4 +40,5 @@ class AuditEntry:
 
 
 def covers(has: Scope, wanted: Scope) -> bool:
+    """Tell whether a token with scope `has` may do what needs scope `wanted`."""
     return SCOPES.index(has) >= SCOPES.index(wanted)

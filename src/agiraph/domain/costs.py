@@ -1,4 +1,4 @@
-"""Costs: what a team's work has cost, as a tree of its nodes and over time."""
+"""Costs: what a team's model calls have cost, by node, agent, purpose and model."""
 
 from dataclasses import dataclass, field
 
@@ -8,22 +8,22 @@ from agiraph.domain.work import Lane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSum:
-    """What some calls to models came to."""
+    """The totals of a set of model calls."""
 
     calls: int = 0
     lost: int = 0
-    """Calls begun before a crash and paid for, though their answer never arrived."""
+    """Calls that a crash cut off: they are paid for, but their response never arrived."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     usd: float = 0.0
     unpriced: int = 0
-    """Calls whose price nobody knows."""
+    """Calls of models without a known price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
-    """What a node itself cost for one purpose with one model."""
+    """What one node cost for one purpose with one model, without the nodes below it."""
 
     purpose: str
     model: str
@@ -32,7 +32,7 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCosts:
-    """A node with what it cost, and the bills of what is below it."""
+    """The costs of a node, with the bills of the nodes below it."""
 
     node_id: str
     title: str
@@ -52,4 +52,4 @@ class TeamCosts:
     by_purpose: dict[str, CostSum]
     by_model: dict[str, CostSum]
     runs: list[NodeCosts]
-    """One bill for each run: a root node and everything below it."""
+    """One bill for each root node, with everything below it."""

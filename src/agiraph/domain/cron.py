@@ -1,8 +1,8 @@
-"""Cron: five fields that name minutes of a zone's clock, and the moments that come of them.
+"""Cron: parse cron expressions and compute their moments in a time zone.
 
-Clocks that are set forward leave a gap, clocks set back go through an hour twice. What falls into
-a gap happens once, in the first minute after it. What falls into the hour that comes twice happens
-the first time only; every time, if the hours are named as an interval (`*`, `*/n`).
+When clocks are set forward, local times are skipped; when they are set back, an hour comes twice. A
+moment in a skipped time happens once, in the first minute after it. A moment in the repeated hour
+happens the first time only, but both times if the hour field is an interval (`*`, `*/n`).
 """
 
 import calendar
@@ -16,11 +16,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.moments import parse_zone
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 MOST_MONTHS = 12 * 9
-"""29 February comes at least once in so many months."""
+"""The months to search for the next match: 29 February comes at least once in eight years."""
 LAST_YEAR = 9990
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -43,7 +44,7 @@ class _Field(NamedTuple):
     first: int
     last: int
     names: tuple[str, ...] = ()
-    """What its numbers may be called, from the first on."""
+    """Names of its values, beginning with `first`."""
 
 
 _FIELDS = (
@@ -57,7 +58,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """When something happens, in the time of one zone."""
+    """A parsed expression in one time zone."""
 
     minutes: tuple[int, ...]
     """Minutes since midnight, on every day that matches, in order."""
@@ -66,12 +67,12 @@ class Cron:
     weekdays: frozenset[int]
     """0 is Sunday."""
     either: bool
-    """Both kinds of days are named: one that matches is enough, as cron has it."""
+    """Both day fields are restricted. As in cron, a day then has to match only one of them."""
     is_interval: bool
     zone: ZoneInfo
 
     def next(self, after: datetime) -> datetime | None:
-        """The first moment later than this one; None if there is none before the end of time."""
+        """Return the first moment after this one; None if there is none until the year 9990."""
         for day in self._dates(_beginning(after, self.zone)):
             moments = self._moments(day)
             place = bisect_right(moments, after)
@@ -80,7 +81,7 @@ class Cron:
         return None
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
-        """Its moments from the first to the last, both included."""
+        """Yield the moments from `first` to `last`, both included."""
         latest = first - timedelta(microseconds=1)
         end = last.astimezone(self.zone).date()
         for day in self._dates(_beginning(first, self.zone)):
@@ -89,11 +90,11 @@ class Cron:
             moments = self._moments(day)
             for place in range(bisect_right(moments, latest), bisect_right(moments, last)):
                 yield moments[place]
-            # A day that the zone left out shares its moment with the next one.
+            # A zone may skip a whole day; its moments then equal those of the next day.
             latest = max(latest, moments[-1])
 
     def last(self, until: datetime, *, not_before: datetime) -> datetime | None:
-        """Its latest moment up to this one."""
+        """Return the latest moment from `not_before` up to `until`, if there is one."""
         day = until.astimezone(self.zone).date()
         end = _beginning(not_before, self.zone)
         while day >= end:
@@ -106,7 +107,7 @@ class Cron:
         return None
 
     def count(self, first: datetime, last: datetime) -> int:
-        """How many moments there are from the first to the last, without visiting each."""
+        """Return how many moments lie from `first` to `last`, without computing each."""
         if last < first:
             return 0
         total, latest = 0, first - timedelta(microseconds=1)
@@ -126,7 +127,7 @@ class Cron:
         return by_month or by_week if self.either else by_month and by_week
 
     def _dates(self, day: date) -> Iterator[date]:
-        """The days that match, from this one on."""
+        """Yield the days that match, beginning with this one."""
         year, month = day.year, day.month
         for _ in range(MOST_MONTHS):
             if month in self.months:
@@ -139,7 +140,7 @@ class Cron:
             day = date(year, month, 1)
 
     def _moments(self, day: date) -> Sequence[datetime]:
-        """When it happens on this day, in order and each once."""
+        """Return the moments on this day, in order and without repetition."""
         start = datetime.combine(day, time())
         before, after = (_offset(self.zone, start), _offset(self.zone, start + DAY))
         if before == after:
@@ -151,18 +152,18 @@ class Cron:
         return sorted(found)
 
     def _resolve(self, local: datetime) -> tuple[datetime, ...]:
-        """The moments at which the zone's clock shows this: one, none or two."""
+        """Return the moments for a local time: usually one, two in an hour that comes twice."""
         early, late = _offset(self.zone, local), _offset(self.zone, local, fold=1)
         first = (local - early).replace(tzinfo=UTC)
         if early == late:
             return (first,)
-        if early < late:  # the clock never shows this
+        if early < late:  # a skipped local time
             return (_end_of_gap(self.zone, (local - late).replace(tzinfo=UTC), first),)
         return (first, (local - late).replace(tzinfo=UTC)) if self.is_interval else (first,)
 
 
 class _Plain(Sequence[datetime]):
-    """The moments of a day on which the clock is not set: computed when looked at."""
+    """The moments of a day without a clock change, computed on access."""
 
     __slots__ = ("_first", "_minutes")
 
@@ -178,7 +179,7 @@ class _Plain(Sequence[datetime]):
 
 
 def _beginning(moment: datetime, zone: ZoneInfo) -> date:
-    """A day before the moment's own: its last minutes may fall on the next one."""
+    """Return the local day before this moment: a clock change may move its last moments on."""
     return moment.astimezone(zone).date() - DAY
 
 
@@ -189,7 +190,7 @@ def _offset(zone: ZoneInfo, local: datetime, *, fold: int = 0) -> timedelta:
 
 
 def _end_of_gap(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
-    """The first whole minute after the clock was set, between these moments."""
+    """Return the first whole minute after the clock change between these moments."""
     old = before.astimezone(zone).utcoffset()
     low, high = before, after
     while high - low > timedelta(seconds=1):
@@ -204,7 +205,7 @@ def _end_of_gap(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
 
 @lru_cache(maxsize=4096)
 def parse(expression: str, zone: str = "UTC") -> Cron:
-    """The expression's meaning in that zone, or `Refused` with what is wrong."""
+    """Return the parsed expression in this zone. Raise `Refused` with what is wrong."""
     written = _SHORT.get(expression.strip().lower(), expression.strip().upper())
     fields = written.split()
     if written.startswith("@"):
@@ -227,17 +228,8 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
         weekdays=frozenset(day % 7 for day in weekdays),
         either=either,
         is_interval=fields[1].startswith("*"),
-        zone=zone_of(zone),
+        zone=parse_zone(zone),
     )
-
-
-def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # a folder, a path, a name nobody knows
-        raise Refused(
-            f"{name!r} is not a time zone; use a name such as 'Europe/Berlin' or 'UTC'."
-        ) from error
 
 
 def _values(expression: str, field: _Field, text: str) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Deliveries: a message on its way to a person through a channel, apart from what it says."""
+"""Deliveries: the state of sending one message to a person through one channel."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,13 +13,13 @@ DeliveryStatus = Literal["queued", "sending", "sent", "failed"]
 @value
 class Delivery:
     id: str
-    """Also the key by which whoever receives it knows a repetition."""
+    """Also the idempotency key by which the receiver recognises a repetition."""
     team_id: TeamId
     message_id: MessageId
     channel: str
     created_at: datetime
     due_at: datetime
-    """When it is tried next; while it is being sent, when whoever sends it counts as dead."""
+    """When it is tried next; while it is being sent, when the sender's claim runs out."""
     status: DeliveryStatus = "queued"
     tries: int = 0
     owner: str | None = None
@@ -30,16 +30,17 @@ class Delivery:
 
 @value
 class OutgoingMessage:
-    """What a channel is handed: the delivery, the message, and the names around it."""
+    """A claimed delivery with its message and the names that a channel shows."""
 
     delivery: Delivery
     message: Message
     team: str
     sender: str
-    """Who says it, by name."""
+    """The name of the sending agent."""
     claimed_at: datetime
-    """When it was taken up to be sent, by the clock that all processes share."""
+    """When it was claimed, by the database's clock."""
 
     @property
     def key(self) -> str:
+        """The idempotency key of the delivery."""
         return self.delivery.id

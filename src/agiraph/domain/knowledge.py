@@ -1,4 +1,4 @@
-"""Knowledge: memories are for talking to a person, insights are for doing work."""
+"""Knowledge: memories (for conversations), insights (for work), note drafts, and their changes."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -17,7 +17,7 @@ DraftStatus = Literal["held", "accepted", "written", "removed"]
 
 @value
 class Memory:
-    """What an agent knows of the person it talks to. Appears in reply prompts only."""
+    """What an agent knows about the person it talks to. Appears in reply prompts only."""
 
     id: str
     team_id: TeamId
@@ -29,9 +29,9 @@ class Memory:
     valid_until: datetime | None = None
     superseded_by: str | None = None
     sources: tuple[str, ...] = ()
-    """Every thread or message it was learned from."""
+    """The ids of all threads and messages it was learned from."""
     contradicts: str | None = None
-    """An older one with which it cannot be true at the same time, as far as words tell."""
+    """The id of an older item that it contradicts, as far as `domain.similarity` can tell."""
 
 
 @value
@@ -72,7 +72,7 @@ class NoteDraft:
 
 @value
 class ChangedItem:
-    """One row that a change altered, as it was before; None if there was none."""
+    """One row that a change altered, with its columns before; None if the change created it."""
 
     id: str
     before: dict[str, Any] | None = None
@@ -85,7 +85,7 @@ ChangeVerb = Literal[
 
 @value
 class Change:
-    """One change of what an agent knows, with all it takes to undo it."""
+    """One change of an agent's knowledge, with the state that undoing it restores."""
 
     id: str
     team_id: TeamId

@@ -1,4 +1,4 @@
-"""Messages: everything anyone says to anyone; conversation, mailbox and inbox are views of it."""
+"""Messages: what agents and people send each other; chat, mailbox and inbox are views of it."""
 
 from datetime import datetime
 from typing import Literal
@@ -22,20 +22,21 @@ MessageKind = Literal[
 ]
 
 State = Literal["unread", "read", "answered"]
-"""How the person has dealt with something in their inbox."""
+"""Whether the person has read or answered an inbox item."""
 Decision = Literal["approve", "deny"]
 Rating = Literal["up", "down"]
 
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion"})
-"""What an agent with nothing to do takes up; the rest it hears when it is next at work."""
+"""Kinds that an idle agent starts work on. It reads the others when it next works."""
 INTERRUPTS: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "notice"})
-"""What ends a wait for teammates early, so that it is heard now."""
-MOST_HOPS = 8
-"""Messages that answer each other, after which nobody is set to work by the next."""
+"""Kinds that interrupt an agent which waits for teammates, so that it reads them now."""
+MAX_HOPS = 8
+"""Messages that may answer each other in a row; a further one starts no work."""
 INBOX: frozenset[MessageKind] = frozenset(
     {"question", "approval", "briefing", "report", "failure", "result"}
 )
+"""Kinds that appear in the person's inbox and go to their channels."""
 
 
 @value
@@ -43,7 +44,7 @@ class Message:
     id: MessageId
     team_id: TeamId
     seq: int
-    """Order among the messages to one recipient."""
+    """Position among the messages to this recipient."""
     sender: str
     recipient: str
     text: str
@@ -54,19 +55,19 @@ class Message:
     node_id: NodeId | None = None
     in_reply_to: MessageId | None = None
     ref: str | None = None
-    """For an approval: the call it is about, with the hash of its arguments."""
+    """For an approval: the id of the tool call, with the hash of its arguments."""
     client_id: str | None = None
     hops: int = 0
     seen_at: datetime | None = None
-    """When its recipient heard it: an agent at a yield point, a person by reading."""
+    """When the recipient got it: an agent at a yield point, a person by reading it."""
     answered_at: datetime | None = None
     decision: Decision | None = None
     reply_id: NodeId | None = None
-    """The node that answers it, if a person said it and wants an answer."""
+    """The reply node that answers it, if a person sent it."""
     attachments: tuple[Attachment, ...] = ()
     tainted_by: str | None = None
     """Where its words came from, if nobody on the team vouches for them."""
     rating: Rating | None = None
-    """What the person thought of a briefing."""
+    """The person's rating of a briefing."""
     call: ToolCall | None = None
-    """For an approval: the call as data. `text` does not repeat its arguments."""
+    """For an approval: the tool call itself. `text` does not repeat its arguments."""

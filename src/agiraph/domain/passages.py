@@ -1,4 +1,4 @@
-"""Passages: pieces of text that can be found again, and the words by which they are found."""
+"""Passages: sections of texts for the search index, and the words they are indexed by."""
 
 import re
 import unicodedata
@@ -12,10 +12,10 @@ from agiraph.domain.value import value
 PassageKind = Literal["note", "page", "insight", "report"]
 
 EVERYONE = "everyone"
-"""The owner of what the whole team may find; anything else belongs to one agent."""
+"""The owner of passages that the whole team may find; any other owner is one agent."""
 
-LONGEST = 6000
-"""Characters of a passage; a longer section is divided between paragraphs."""
+MAX_CHARS = 6000
+"""Characters of a passage; a longer section is split between paragraphs."""
 
 Owner = str
 
@@ -29,22 +29,22 @@ class Passage:
     owner: Owner
     kind: PassageKind
     ref: str
-    """Where it is from: a path, an address, the id of an insight or a node."""
+    """Its source: a path, a URL, or the id of an insight or a node."""
     part: int
-    """Which section of it, from zero."""
+    """The number of the section within the source, from zero."""
     title: str
     text: str
     tainted: bool
     """Nobody on the team vouches for these words."""
     hash: str
-    """Of the whole that it is a part of."""
+    """The hash of the whole source."""
     created_at: datetime
 
 
 class Section(NamedTuple):
     title: str
     text: str
-    """With its heading."""
+    """The text of the section with its heading."""
 
 
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t]*#*[ \t]*$")
@@ -52,7 +52,7 @@ _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 def sections(text: str) -> list[Section]:
-    """Markdown in whole sections: a heading and what stands below it, up to the next heading."""
+    """Split Markdown into sections: each heading with the text up to the next heading."""
     found: list[Section] = []
     title, lines, fence = "", list[str](), ""
     for line in text.splitlines():
@@ -60,32 +60,32 @@ def sections(text: str) -> list[Section]:
             fence = mark[1] if not fence else "" if line.strip().startswith(fence) else fence
         heading = None if fence else _HEADING.match(line)
         if heading is not None:
-            found += _divided(title, lines)
+            found += _split(title, lines)
             title, lines = (heading[1] or "").strip(), []
         lines.append(line)
-    return found + _divided(title, lines)
+    return found + _split(title, lines)
 
 
-def _divided(title: str, lines: list[str]) -> list[Section]:
+def _split(title: str, lines: list[str]) -> list[Section]:
     whole = "\n".join(lines).strip()
-    if len(whole) <= LONGEST:
+    if len(whole) <= MAX_CHARS:
         return [Section(title, whole)] if whole else []
     pieces = [""]
-    for paragraph in _short(whole):
-        if pieces[-1] and len(pieces[-1]) + len(paragraph) + 2 > LONGEST:
+    for paragraph in _slices(whole):
+        if pieces[-1] and len(pieces[-1]) + len(paragraph) + 2 > MAX_CHARS:
             pieces.append("")
         pieces[-1] += ("\n\n" if pieces[-1] else "") + paragraph
     return [Section(title, piece) for piece in pieces if piece.strip()]
 
 
-def _short(text: str) -> Iterator[str]:
-    """Its paragraphs; those that are too long themselves, in slices."""
+def _slices(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a text; a paragraph that is too long is cut into slices."""
     for paragraph in re.split(r"\n\s*\n", text):
-        for start in range(0, len(paragraph), LONGEST):
-            yield paragraph[start : start + LONGEST]
+        for start in range(0, len(paragraph), MAX_CHARS):
+            yield paragraph[start : start + MAX_CHARS]
 
 
-# Scripts without spaces between words: each two neighbouring characters count as one.
+# Scripts without spaces between words: every two neighbouring characters are indexed as a word.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -93,7 +93,7 @@ _UNSPACED = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they are compared: small, without accents, without a plural's s."""
+    """Return the words of a text in lower case, without accents and in the singular."""
     if text.isascii():
         return [_singular(run) for run in re.findall(r"[a-z0-9]+", text.lower())]
     found: list[str] = []
@@ -104,8 +104,8 @@ def words(text: str) -> list[str]:
             if run[0].isalnum():
                 found.append(_singular(run))
         elif run[0].isalnum():
-            found += _apart(run)
-        elif unicodedata.category(run) == "So":  # a pictogram is a word of its own
+            found += _split_unspaced(run)
+        elif unicodedata.category(run) == "So":  # an emoji counts as a word
             found.append(run)
     return found
 
@@ -124,7 +124,7 @@ def _singular(word: str) -> str:
     return word
 
 
-def _apart(run: str) -> list[str]:
+def _split_unspaced(run: str) -> list[str]:
     found: list[str] = []
     end = 0
     for unspaced in _UNSPACED.finditer(run):
@@ -138,16 +138,16 @@ def _apart(run: str) -> list[str]:
     return found
 
 
-_LITTLE = (
+_STOP_WORDS = (
     "a an and are as at be been but by can could did do does for from had has have how i if in "
     "into is it its me my of on or our shall should so than that the their them then there these "
     "they this those to was we were what when where which who why will with would you your"
 )
-STOP_WORDS = frozenset(_LITTLE.split())
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
-def sought(query: str, *, limit: int = 24) -> list[str]:
-    """The words a question is about; all of them, if it consists of little words only."""
+def search_words(query: str, *, limit: int = 24) -> list[str]:
+    """Return the words of a query without stop words; all words if there are only stop words."""
     found = list(dict.fromkeys(words(query)))
-    telling = [word for word in found if word not in STOP_WORDS]
-    return (telling or found)[:limit]
+    significant = [word for word in found if word not in STOP_WORDS]
+    return (significant or found)[:limit]

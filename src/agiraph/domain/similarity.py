@@ -1,7 +1,7 @@
-"""Likeness: whether two statements say the same, oppose each other, or neither.
+"""Similarity: tell whether two statements say the same, contradict each other, or neither.
 
-Words decide, not a model: it must cost nothing, and come out the same every time. In doubt two
-statements are neither, so that nothing is merged that a reader would keep apart.
+The words are compared without a model: it costs nothing and gives the same result every time. In
+doubt the verdict is neither, so that nothing is merged that a reader would keep apart.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from agiraph.domain.passages import STOP_WORDS, words
 
 Verdict = Literal["same", "less", "opposed", "other"]
-"""What the new statement is to the old one. less: the old one says all of it, and more."""
+"""How the new statement relates to the old one. less: the old one says all of it, and more."""
 
 CLOSE, CLOSER, CLOSEST = 0.5, 0.6, 0.8
 """The share of common words from which two are about one thing, one may contain the other, and
@@ -38,12 +38,12 @@ _OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSING.split())
 
 class _Claim(NamedTuple):
     order: tuple[str, ...]
-    """What it is about, in the order of the words."""
+    """The stems of its content words, in their order."""
     figures: frozenset[str]
     negated: bool
     plain: str
     relates: bool
-    """It puts one thing before another, so that the order of its words matters."""
+    """It compares or orders two things, so that the order of its words matters."""
 
 
 @lru_cache(maxsize=8192)
@@ -92,13 +92,15 @@ def compare(new: str, old: str) -> Verdict:
         return "same" if (mine, a.figures) == (theirs, b.figures) else "less"
     if mine >= theirs and a.figures >= b.figures and share >= CLOSER:
         return "same"
-    replaced = len(mine - theirs) == len(theirs - mine) == 1  # a name for a name, most likely
+    replaced = (
+        len(mine - theirs) == len(theirs - mine) == 1
+    )  # probably one name in place of another
     is_wording = share >= CLOSEST and not replaced and a.figures == b.figures
     return "same" if is_wording and _same_subject(a, b) else "other"
 
 
 def _same_subject(a: _Claim, b: _Claim) -> bool:
-    """What comes first is what it is about: if neither knows the other's, they are about two."""
+    """Tell whether the first content word of one statement, its subject, occurs in the other."""
     return a.order[0] in b.order or b.order[0] in a.order
 
 
@@ -122,7 +124,7 @@ def _are_opposites(x: str, y: str) -> bool:
 
 
 def _is_value(a: _Claim, b: _Claim) -> bool:
-    """Whether all but an end agrees: the same is said of the same, with another value."""
+    """Tell whether the statements agree but for their ends: another value of the same thing."""
     same = 0
     for x, y in zip(a.order, b.order, strict=False):
         if x != y:

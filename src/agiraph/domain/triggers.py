@@ -1,7 +1,7 @@
-"""Triggers: why an agent wakes without being spoken to, and what became of each time it should."""
+"""Triggers: what wakes an agent without a message, and the outcome of each of their slots."""
 
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
@@ -13,18 +13,17 @@ TriggerType = Literal[
 TriggerStatus = Literal["active", "paused", "expired", "cancelled"]
 ActionType = Literal["wake_agent", "run_node", "send_message", "run_callback"]
 Misfire = Literal["once", "all", "skip"]
-"""What becomes of slots nobody was there for: the latest is made up for, all are, or none."""
+"""What to do about missed slots: fire the latest one once, fire all of them, or skip them."""
 Overlap = Literal["skip", "queue"]
-"""What becomes of a slot while the work of an earlier one is unfinished."""
+"""What to do about a slot while the work of an earlier slot is unfinished."""
 Outcome = Literal["fired", "skipped", "calling", "failed"]
-"""`calling`: a callback is to be called, or was when the process ended."""
+"""`calling`: a callback is queued or running, or was running when its process ended."""
 
 NOTHING_TO_DO = "HEARTBEAT_OK"
-"""What an agent hands in that was woken and found nothing to do."""
+"""The result by which a woken agent reports that there was nothing to do."""
 
-AT_REST: frozenset[TriggerType] = frozenset({"heartbeat", "on_idle"})
-"""Due some time after their agent's last work; not due while it works."""
-ONCE: frozenset[TriggerType] = frozenset({"delayed", "at_time"})
+LATE_AFTER = timedelta(minutes=2)
+"""A slot that is handled within this time after its due time counts as on time."""
 
 
 @value
@@ -42,60 +41,60 @@ class Trigger:
     overlap: Overlap = "skip"
     status: TriggerStatus = "active"
     due_at: datetime | None = None
-    """The next slot. None: its agent is at work, it is over, or it is not time that sets it off."""
+    """The next slot. None: its agent works, it has ended, or time does not fire it."""
     fired_at: datetime | None = None
     fired: int = 0
     skipped: int = 0
     made_by: str = SYSTEM
-    """An agent, the person, or the runtime itself."""
+    """The id of an agent, the person, or the runtime itself."""
     payer_id: NodeId | None = None
-    """Whose budget its work is paid from: the work in which it was made."""
+    """The node whose budget pays for its work: the work in which it was created."""
     generation: int = 0
-    """How many triggers in a row led to it, each made in work that the one before set off."""
+    """How many triggers led to it, each created in work that the previous one started."""
     max_fires: int | None = None
     until: datetime | None = None
     gated: int = 0
-    """How often there was nothing to wake anybody for."""
+    """How often the wake gate stayed closed."""
     gate: str | None = None
-    """Why, the last time."""
+    """Why the wake gate stayed closed the last time."""
     quiet: int = 0
-    """Wakings in a row in which nothing was found to do."""
+    """Wake-ups in a row in which the agent found nothing to do."""
     rested_at: datetime | None = None
-    """When its agent last came to rest; what happened since is news."""
+    """When the agent's last work ended; anything later is news."""
     cursor: int = 0
-    """The last event it looked at."""
+    """The number of the last event it has read."""
     watched: dict[str, str] = field(default_factory=dict[str, str])
-    """Hashes of the files it watches, as they were when it last woke somebody."""
+    """Hashes of its watched files at the last wake-up."""
     secret: str | None = None
-    """The hash of what a webhook's caller must know."""
+    """The hash of a webhook's secret."""
     promised_to: str | None = None
-    """Whom its agent promised to do this by then."""
+    """The person or agent to whom the task was promised for this time."""
     tainted_by: str | None = None
     """Where the words of its task come from, if nobody on the team vouches for them."""
     ended_at: datetime | None = None
     ended: str | None = None
-    """Why it is over."""
+    """Why it has ended."""
 
 
 @value
 class Firing:
-    """What became of one slot; or, if nobody was there for them, of several in a row."""
+    """The outcome of one slot, or of several missed slots in a row."""
 
     trigger_id: TriggerId
     slot: str
-    """A moment, an event's number or a delivery's name: unique among those of its trigger."""
+    """A time, an event number or a delivery id; unique within its trigger."""
     at: datetime
     outcome: Outcome
     reason: str = ""
     node_id: NodeId | None = None
     count: int = 1
-    """How many slots, up to the last one."""
+    """The number of slots from `slot` to `last_slot`."""
     last_slot: str | None = None
 
 
 @value
-class Call:
-    """What a named callback is handed. It may be called again with the same key after a crash."""
+class CallbackRequest:
+    """The argument of a callback. After a crash it may be called again with the same key."""
 
     key: str
     trigger_id: TriggerId

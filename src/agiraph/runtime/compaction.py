@@ -131,7 +131,9 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
     if asked:
         lines.append("What you asked the human:\n" + "\n".join(asked))
     assert node.assignee_id is not None
-    promised = [promises.line(tx, given) for given in promises.promises(tx, node.assignee_id)]
+    promised = [
+        promises.as_line(tx, given) for given in promises.open_of_agent(tx, node.assignee_id)
+    ]
     if promised:
         lines.append("What you have promised:\n" + "\n".join(promised))
     return lines

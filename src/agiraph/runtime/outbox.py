@@ -1,7 +1,7 @@
-"""Outbox: takes what is written for the person to their channels, until each has taken it.
+"""Outbox: sends queued deliveries through the person's channels, with retries.
 
-Rows say what is still to be sent. A process that dies while it sends leaves a row whose time comes
-again, and it is sent again with the same key.
+The rows say what is still to be sent. If a process dies while it sends, its claim runs out and the
+delivery is sent again with the same key, by which the receiver recognises a repetition.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath, Tx
 
-AT_ONCE = 4
-"""Parcels on their way through one channel at a time."""
-NAP_SECONDS = 5.0
-"""How often to look for what another process left, where there may be others."""
+MAX_CONCURRENT = 4
+"""Deliveries that one channel sends at the same time."""
+POLL_S = 5.0
+"""How often to look for deliveries that another process queued or left behind."""
 
 
 class Outbox:
@@ -45,14 +45,14 @@ class Outbox:
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
         self._alarms = {name: asyncio.Event() for name in channels}
-        self._under_way = 0
-        self._rested = asyncio.Event()
+        self._sending = 0
+        self._paused = asyncio.Event()
 
     async def start(self) -> None:
         wanted = {name: channel.kinds for name, channel in self._channels.items()}
         if wanted or await self._store.read(rows.channels):
             await self._store.write(deliveries.open_channels, wanted, alone=self._alone)
-        self._store.subscribe(self._notice)
+        self._store.subscribe(self._after_commit)
         self._tasks = [
             asyncio.create_task(
                 self._periodic.repeat(f"channel {name}", partial(self._serve, name, channel)),
@@ -67,21 +67,21 @@ class Outbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Return when nothing can be sent now: all is sent, or waits for its time."""
+        """Return when no delivery is due and none is being sent."""
         while self._channels:
-            self._rested.clear()
-            # In this order: what is taken up while we look is no longer due, but under way.
-            if not await self._store.read(_has_due, list(self._channels)) and not self._under_way:
+            self._paused.clear()
+            # In this order: `_sending` counts a delivery that is claimed during the read.
+            if not await self._store.read(_has_due, list(self._channels)) and not self._sending:
                 return
-            await self._rested.wait()
+            await self._paused.wait()
 
-    def _notice(self, aftermath: Aftermath) -> None:
+    def _after_commit(self, aftermath: Aftermath) -> None:
         if aftermath.alarm:
             for alarm in self._alarms.values():
                 alarm.set()
 
     async def _serve(self, name: str, channel: Channel) -> Wait | None:
-        """Send what is due, then rest until something is."""
+        """Send due deliveries; if there are none, return the wait for the next one."""
         self._alarms[name].clear()
         due = await self._store.read(rows.next_due, name)
         if due is not None and due <= self._clock.now():
@@ -90,44 +90,46 @@ class Outbox:
         return partial(self._rest, self._alarms[name], due)
 
     async def _send_due(self, name: str, channel: Channel) -> None:
-        self._under_way += 1
+        self._sending += 1
         try:
-            parcels = await self._store.write(
-                deliveries.claim, name, owner=self._owner, limit=AT_ONCE
+            claimed = await self._store.write(
+                deliveries.claim, name, owner=self._owner, limit=MAX_CONCURRENT
             )
-            await asyncio.gather(*(self._send(channel, parcel) for parcel in parcels))
+            await asyncio.gather(*(self._send(channel, outgoing) for outgoing in claimed))
         finally:
-            self._under_way -= 1
-            self._rested.set()
+            self._sending -= 1
+            self._paused.set()
 
-    async def _send(self, channel: Channel, parcel: OutgoingMessage) -> None:
-        delivery = parcel.delivery
+    async def _send(self, channel: Channel, outgoing: OutgoingMessage) -> None:
+        delivery = outgoing.delivery
         what = f"delivery {delivery.id} by channel {delivery.channel}"
         try:
             fault("fx:before:deliver")
-            await channel.send(parcel)
+            await channel.send(outgoing)
             fault("fx:after:deliver")
         except DeliveryFailed as error:
             self._periodic.item_failed(what, error, "it is sent again later", trace=False)
-            await self._put_off(delivery, str(error), error.retry_after_s)
-        except Exception as error:  # one that a channel chokes on must not keep the others
+            await self._retry_later(delivery, str(error), error.retry_after_s)
+        except Exception as error:  # a defect of the channel must not block other deliveries
             self._periodic.item_failed(what, error, "it is sent again later")
-            await self._put_off(delivery, repr(error))
+            await self._retry_later(delivery, repr(error))
         else:
             self._periodic.item_succeeded(what)
-            await self._store.write(deliveries.sent, delivery)
+            await self._store.write(deliveries.mark_sent, delivery)
 
-    async def _put_off(self, delivery: Delivery, error: str, pause: float | None = None) -> None:
-        await self._store.write(deliveries.put_off, delivery, error=error, pause=pause)
+    async def _retry_later(
+        self, delivery: Delivery, error: str, pause_s: float | None = None
+    ) -> None:
+        await self._store.write(deliveries.retry_later, delivery, error=error, pause_s=pause_s)
 
     async def _rest(self, alarm: asyncio.Event, due: datetime | None) -> None:
-        """Sleep until something is due, something was written, or it is time to look."""
-        self._rested.set()
+        """Wait for the next due time, a commit that queues something, or the next poll."""
+        self._paused.set()
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
         if due is not None:
             waits.append(asyncio.create_task(self._clock.sleep_until(due)))
         if not self._alone:
-            waits.append(asyncio.create_task(asyncio.sleep(NAP_SECONDS)))
+            waits.append(asyncio.create_task(asyncio.sleep(POLL_S)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -142,7 +142,7 @@ def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     page = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:
-        text = bus.as_heard(tx, message)
+        text = bus.thread_text(tx, message)
         page, turn = threads.append(
             tx,
             page,
@@ -197,7 +197,7 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     if recipient == lease.agent_id:
         return
     try:
-        hops = 0 if recipient == HUMAN else bus.hops_to(tx, lease, recipient)
+        hops = 0 if recipient == HUMAN else bus.next_hops(tx, lease, recipient)
     except Refused:
         return  # the two have reached the limit of messages; the text stays in the thread
     bus.send(

@@ -77,7 +77,7 @@ def system_prompt(
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
     if loaded.drafts or loaded.is_due:
-        await knowledge_tools.refreshed(ctx)
+        await knowledge_tools.refresh_notes(ctx)
     if not loaded.is_due:
         return Known(loaded.insights)
     await ctx.store.write(maintenance.maintain, ctx.team.id)

@@ -18,7 +18,7 @@ from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, fields, number
 from agiraph.services.board import texts
 from agiraph.services.knowledge import reflection
-from agiraph.services.knowledge.reflection import Learned
+from agiraph.services.knowledge.reflection import LearnedInsight
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.briefings import News, Verdict
 from agiraph.store import threads
@@ -119,7 +119,7 @@ async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
         parse=read_insights,
     )
     learned = await ask(steps, ctx, question)
-    await ctx.store.write(reflection.keep, ctx.lease, learned or ())
+    await ctx.store.write(reflection.store_insights, ctx.lease, learned or ())
 
 
 def _closed_work(tx: Tx, node_id: NodeId) -> list[ClosedWork]:
@@ -167,19 +167,19 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[:longest] + "…"
 
 
-def read_insights(value: Any) -> list[Learned] | None:
+def read_insights(value: Any) -> list[LearnedInsight] | None:
     """Return the insights of an answer; entries of another form are left out."""
     listed: Any = fields(value).get("insights", value)
     if not isinstance(listed, list):
         return None
-    found: list[Learned] = []
+    found: list[LearnedInsight] = []
     for entry in map(fields, cast(list[Any], listed)):
         type, content = str(entry.get("type", "")).strip().lower(), entry.get("content")
         if type not in _TYPES or not isinstance(content, str) or not content.strip():
             continue
         work = entry.get("work")
         found.append(
-            Learned(
+            LearnedInsight(
                 type=type,
                 content=_cut(content.strip(), INSIGHT_CHARACTERS),
                 confidence=number(entry.get("confidence")),

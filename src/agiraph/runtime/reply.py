@@ -77,7 +77,7 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
     ]
     tainted_by = reduce(graver, (m.tainted_by for m in before), taint.of_board(tx, latest))
     known = recall.as_lines(items.memories(tx, agent.id))
-    promised = [promises.line(tx, promise) for promise in promises.promises(tx, agent.id)]
+    promised = [promises.as_line(tx, promise) for promise in promises.open_of_agent(tx, agent.id)]
     return [
         titled("What you know of the human", "\n".join(known)),
         titled("The conversation so far", "\n\n".join(_line(m, agent.name) for m in before)),

@@ -1,8 +1,12 @@
-"""Ticker: does for triggers what no transaction can: hears events, reads files, makes calls."""
+"""Trigger worker: does the work of triggers that no transaction may do.
+
+It watches committed events for triggers that wait for them, reads the files that heartbeats watch,
+and runs callbacks. Work that must survive a crash is a row in `errands`.
+"""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -11,27 +15,29 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, TriggerId
 from agiraph.domain.time import Clock
-from agiraph.domain.triggers import Call
+from agiraph.domain.triggers import CallbackRequest, Trigger
 from agiraph.faultpoints import fault
 from agiraph.home.layout import Home
 from agiraph.runtime.periodic import PeriodicTasks
-from agiraph.services.triggers import configuration, due, firing
+from agiraph.services.triggers import due, firing
+from agiraph.services.triggers.due import EventListener
+from agiraph.services.triggers.kinds import registry
 from agiraph.store import triggers
 from agiraph.store.database import Store
-from agiraph.store.triggers import TRIGGERS, Errand, EventSubscription
+from agiraph.store.triggers import TRIGGERS, Errand
 from agiraph.store.tx import Aftermath
 
-EVERY = timedelta(minutes=1)
-"""How often it looks for what another process heard of and did not live to do."""
-LARGEST = 4 * 2**20
-"""Bytes of a watched file that are looked at."""
+RESCAN_EVERY = timedelta(minutes=1)
+"""How often the worker reads everything anew, in case another process died before it acted."""
+MAX_FILE_BYTES = 4 * 2**20
+"""Bytes of a watched file that go into its hash."""
 
-Callback = Callable[[Call], Awaitable[object]]
-"""May be called again with the same key, if the process ended before its end was written down."""
+Callback = Callable[[CallbackRequest], Awaitable[object]]
+"""Called again with the same key if the process ended before the outcome was committed."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Ticker:
+class TriggerWorker:
     store: Store
     home: Home
     clock: Clock
@@ -39,26 +45,29 @@ class Ticker:
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
     alone: bool = True
     """Whether no other process works on this database."""
-    _ears: list[EventSubscription] = field(default_factory=list[EventSubscription])
-    """Who waits for events, as far as is known."""
+    _listeners: list[EventListener] = field(default_factory=list[EventListener])
+    """The triggers that wait for events, as of the last read."""
     _is_stale: bool = True
-    """Whether that may have changed."""
-    _is_asking: bool = False
-    _meanwhile: list[Event] = field(default_factory=list[Event])
-    """What happened while it was asked for: perhaps too late to be in the answer."""
-    _heard: set[TriggerId] = field(default_factory=set[TriggerId])
-    _told: asyncio.Event = field(default_factory=asyncio.Event)
-    _rested: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether `_listeners` may have changed in the database."""
+    _is_reading: bool = False
+    _committed_meanwhile: list[Event] = field(default_factory=list[Event])
+    """Events committed while the listeners are read; the result may not know of them."""
+    _to_read: set[TriggerId] = field(default_factory=set[TriggerId])
+    """Triggers with new events that match their patterns."""
+    _has_work: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_idle: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     async def start(self) -> None:
         if self.alone:
             await self.store.write(triggers.forget_takers)
-        self.store.subscribe(self._notice)
-        self._look_around()
+        self.store.subscribe(self._after_commit)
+        self._rescan()
         self._tasks = [
-            asyncio.create_task(self.periodic.repeat("triggers", self._work), name="ticker"),
-            asyncio.create_task(self._look_now_and_then(), name="ticker's rounds"),
+            asyncio.create_task(
+                self.periodic.repeat("triggers", self._work), name="trigger worker"
+            ),
+            asyncio.create_task(self._rescan_periodically(), name="trigger worker's rescan"),
         ]
 
     async def stop(self) -> None:
@@ -67,79 +76,79 @@ class Ticker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Return when all that was heard of is done."""
-        while self._told.is_set() or not self._rested.is_set():
-            await self._rested.wait()
+        """Return when the worker has nothing left to do."""
+        while self._has_work.is_set() or not self._is_idle.is_set():
+            await self._is_idle.wait()
             await asyncio.sleep(0)
 
-    def _notice(self, aftermath: Aftermath) -> None:
+    def _after_commit(self, aftermath: Aftermath) -> None:
         for event in aftermath.events:
             if event.type.startswith(("trigger.", "team.")):
-                self._look_around()
-            if self._is_asking:
-                self._meanwhile.append(event)
-            self._hear(event)
-        if aftermath.alarm or self._heard:
-            self._tell()
+                self._rescan()
+            if self._is_reading:
+                self._committed_meanwhile.append(event)
+            self._match(event)
+        if aftermath.alarm or self._to_read:
+            self._request_work()
 
-    def _hear(self, event: Event) -> None:
-        for ear in self._ears:
-            if ear.team_id == event.team_id and fnmatchcase(event.type, ear.pattern):
-                self._heard.add(ear.trigger_id)
+    def _match(self, event: Event) -> None:
+        for listener in self._listeners:
+            if listener.team_id == event.team_id and fnmatchcase(event.type, listener.pattern):
+                self._to_read.add(listener.trigger_id)
 
-    def _tell(self) -> None:
-        self._rested.clear()
-        self._told.set()
+    def _request_work(self) -> None:
+        self._is_idle.clear()
+        self._has_work.set()
 
-    def _look_around(self) -> None:
-        """Whoever waits for events may have changed: look anew, at all teams."""
+    def _rescan(self) -> None:
+        """Read the listeners of all teams anew at the next opportunity."""
         self._is_stale = True
-        self._tell()
+        self._request_work()
 
-    async def _look_now_and_then(self) -> None:
+    async def _rescan_periodically(self) -> None:
         while True:
-            await self.clock.sleep_until(self.clock.now() + EVERY)
-            self._look_around()
+            await self.clock.sleep_until(self.clock.now() + RESCAN_EVERY)
+            self._rescan()
 
     async def _work(self) -> None:
-        await self._told.wait()
-        self._told.clear()
+        await self._has_work.wait()
+        self._has_work.clear()
         try:
-            await self._listen()
+            await self._read_events()
             for errand in await self.store.read(triggers.open_errands):
                 with self.periodic.isolated(f"errand {errand.id}"):
                     await self._run(errand)
         except Exception:
-            self._look_around()  # at all of it: what was heard may be forgotten
+            # `_to_read` may have lost entries; a rescan finds them again by their cursors.
+            self._rescan()
             raise
-        if not self._told.is_set():
-            self._rested.set()
+        if not self._has_work.is_set():
+            self._is_idle.set()
 
-    async def _listen(self) -> None:
+    async def _read_events(self) -> None:
         if self._is_stale:
-            self._is_stale, self._is_asking = False, True
-            try:
-                self._ears = await self.store.read(triggers.event_subscriptions)
-            finally:
-                self._is_asking = False
-                came, self._meanwhile = self._meanwhile, []
-            self._heard.update(ear.trigger_id for ear in self._ears if ear.is_behind)
-            for event in came:
-                self._hear(event)
-        heard, self._heard = self._heard, set()
-        for trigger_id in heard:
-            with self.periodic.isolated(f"hearing for {trigger_id}"):
-                while await self.store.write(due.hear, trigger_id):
+            await self._read_listeners()
+        to_read, self._to_read = self._to_read, set()
+        for trigger_id in to_read:
+            with self.periodic.isolated(f"events of trigger {trigger_id}"):
+                while await self.store.write(due.read_events, trigger_id):
                     pass
+
+    async def _read_listeners(self) -> None:
+        self._is_stale, self._is_reading = False, True
+        try:
+            self._listeners = await self.store.read(due.event_listeners)
+        finally:
+            self._is_reading = False
+            committed, self._committed_meanwhile = self._committed_meanwhile, []
+        self._to_read.update(one.trigger_id for one in self._listeners if one.is_behind)
+        for event in committed:
+            self._match(event)
 
     async def _run(self, errand: Errand) -> None:
         trigger = await self.store.read(TRIGGERS.get, errand.trigger_id)
         if errand.id == triggers.look_of(trigger.id).id:
-            if await self.store.write(triggers.take_errand, errand.id):
-                form = configuration.read(trigger.type, trigger.config)
-                watch = form.watch if isinstance(form, configuration.Heartbeat) else []
-                hashes = await asyncio.to_thread(self._hashes, trigger.team_id, watch)
-                await self.store.write(due.look, trigger.id, hashes)
+            await self._read_watched_files(trigger, errand)
             return
         name = str(trigger.payload["callback"])
         if name not in self.callbacks:
@@ -147,37 +156,46 @@ class Ticker:
             then = "its triggers wait for a process that has it"
             self.periodic.item_failed(f"callback {name!r}", error, then, trace=False)
         elif await self.store.write(triggers.take_errand, errand.id):
-            call = Call(
+            request = CallbackRequest(
                 key=f"{trigger.id}:{errand.slot}",
                 trigger_id=trigger.id,
                 team_id=trigger.team_id,
                 slot=errand.slot,
                 payload=trigger.payload,
             )
-            await self._call(name, call, errand)
+            await self._call(name, request, errand)
 
-    async def _call(self, name: str, call: Call, errand: Errand) -> None:
+    async def _read_watched_files(self, trigger: Trigger, errand: Errand) -> None:
+        if await self.store.write(triggers.take_errand, errand.id):
+            kind = registry.kind_of(trigger)
+            paths = kind.watched_files(kind.read(trigger.config))
+            hashes = await asyncio.to_thread(self._hashes, trigger.team_id, paths)
+            await self.store.write(due.apply_file_hashes, trigger.id, hashes)
+
+    async def _call(self, name: str, request: CallbackRequest, errand: Errand) -> None:
         fault("fx:before:callback")
         try:
-            said = await self.callbacks[name](call)
-        except Exception as error:  # whatever it was, it is theirs, and is written down
+            result = await self.callbacks[name](request)
+        except Exception as error:  # a callback is the embedding program's code: record any error
             self.periodic.item_failed(
                 f"callback {name!r}", error, "the firing is recorded as failed"
             )
             outcome, reason = "failed", repr(error)
         else:
             self.periodic.item_succeeded(f"callback {name!r}")
-            outcome, reason = "fired", "" if said is None else str(said)
+            outcome, reason = "fired", "" if result is None else str(result)
         fault("fx:after:callback")
-        await self.store.write(firing.called, errand, outcome=outcome, reason=reason)
+        await self.store.write(firing.finish_callback, errand, outcome=outcome, reason=reason)
 
-    def _hashes(self, team_id: TeamId, paths: list[str]) -> dict[str, str]:
-        """What the files of a team hold now, as far as they can be read."""
+    def _hashes(self, team_id: TeamId, paths: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 of files in the team's folder; the empty text for unreadable ones."""
         found: dict[str, str] = {}
         with self.home.team(team_id).folder as folder:
             for path in paths:
                 try:
-                    found[path] = hashlib.sha256(folder.read(path, limit=LARGEST)).hexdigest()
+                    content = folder.read(path, limit=MAX_FILE_BYTES)
                 except Refused:
                     found[path] = ""
+                else:
+                    found[path] = hashlib.sha256(content).hexdigest()
         return found

@@ -1,4 +1,4 @@
-"""Access: handing out passes, letting their bearers in, and writing down what they did."""
+"""Access: issue, check and revoke tokens, write the audit, and run requests at most once."""
 
 import hashlib
 import secrets
@@ -17,29 +17,32 @@ from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
 SESSION_LIFE = timedelta(days=30)
-ANSWERS_KEPT = timedelta(days=1)
-LONGEST_KEY = 200
+RESPONSE_LIFE = timedelta(days=1)
+"""How long the response to an Idempotency-Key is kept."""
+MAX_KEY_CHARS = 200
 _EPOCH = "epoch"
 
 
 class Issued(NamedTuple):
-    """A pass and its secret, which is shown once and kept nowhere."""
+    """A new token and its secret. The database keeps only the secret's digest."""
 
-    granted: Token
+    token: Token
     secret: str
 
 
 def digest(secret: str) -> str:
+    # A plain hash is enough: secrets are random and long, so nobody can guess them offline.
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def issue(
     tx: Tx, *, kind: TokenKind, name: str, scope: Scope, life: timedelta | None = None
 ) -> Issued:
+    """Create a token. Without `life` it is valid until it is revoked."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
     secret = secrets.token_urlsafe(32)
-    granted = Token(
+    token = Token(
         id=new_id("pass"),
         kind=kind,
         name=name.strip(),
@@ -48,65 +51,71 @@ def issue(
         created_at=tx.now,
         expires_at=None if life is None else tx.now + life,
     )
-    return Issued(PASSES.insert(tx, granted), secret)
+    return Issued(PASSES.insert(tx, token), secret)
 
 
-def link(tx: Tx) -> Issued:
-    """A secret for a browser's first visit."""
+def issue_link(tx: Tx) -> Issued:
+    """Create the token of a sign-in link, which a browser exchanges for a session."""
     return issue(tx, kind="link", name="sign-in link", scope="admin", life=LINK_LIFE)
 
 
 def redeem(tx: Tx, secret: str) -> Issued:
-    """A session for whoever comes with a link that nobody has used."""
+    """Exchange the secret of an unused sign-in link for a browser session."""
     found = access.by_digest(tx, digest(secret))
-    if found is None or found.kind != "link" or not _is_good(tx, found):
+    if found is None or found.kind != "link" or not _is_valid(tx, found):
         raise Refused("This sign-in link is not known or too old. Make a new one: agiraph link")
+    # Of two browsers with the same link, the update of one finds the link used.
     if not access.use_up(tx, found.id):
         raise Refused("This sign-in link was used before. Make a new one: agiraph link")
     return issue(tx, kind="session", name="browser", scope=found.scope, life=SESSION_LIFE)
 
 
-def bearer(tx: Tx, secret: str) -> Token | None:
-    """Whose secret this is; nobody's, if it is wrong, too old or taken back."""
+def authenticate(tx: Tx, secret: str) -> Token | None:
+    """Return the token of this secret; None if it is unknown, expired, revoked or a link."""
     found = access.by_digest(tx, digest(secret))
-    if found is None or found.kind == "link" or not _is_good(tx, found):
+    if found is None or found.kind == "link" or not _is_valid(tx, found):
         return None
     return found
 
 
-def _is_good(tx: Tx, granted: Token) -> bool:
-    is_old = granted.expires_at is not None and granted.expires_at <= tx.now
-    return granted.revoked_at is None and not is_old
+def _is_valid(tx: Tx, token: Token) -> bool:
+    is_expired = token.expires_at is not None and token.expires_at <= tx.now
+    return token.revoked_at is None and not is_expired
 
 
 def revoke(tx: Tx, identity: str) -> Token:
+    """Make a token invalid from now on. Raise `NotFound` if there is none with this id."""
     if PASSES.find(tx, identity) is None:
         raise NotFound("token", identity, known="`agiraph tokens` lists them.")
     PASSES.update(tx, identity, revoked_at=tx.now)
     return PASSES.get(tx, identity)
 
 
-def record(tx: Tx, *, who: str, method: str, path: str, status: int) -> None:
-    """Write into the audit what somebody changed, or tried to."""
-    deed = AuditEntry(
+def record_action(tx: Tx, *, who: str, method: str, path: str, status: int) -> None:
+    """Write a request that changed something, or tried to, into the audit."""
+    entry = AuditEntry(
         id=new_id("deed"), at=tx.now, who=who, method=method, path=path, status=status
     )
-    AUDIT.insert(tx, deed)
+    AUDIT.insert(tx, entry)
 
 
-def once(
+def run_once(
     tx: Tx, *, who: str, key: str, request: bytes, status: int, act: Callable[[Tx], Any]
 ) -> tuple[int, bytes]:
-    """Do what a request asks, or give the answer it got when it first came with this key."""
-    if len(key) > LONGEST_KEY:
-        raise Refused(f"An Idempotency-Key holds {LONGEST_KEY} characters.")
-    asked = hashlib.sha256(request).hexdigest()
-    access.forget_answers(tx, tx.now - ANSWERS_KEPT)
-    # Taken before anything is done: of two at the same time, one waits for the other's answer.
-    if not access.claim(tx, who=who, key=key, request=asked):
+    """Carry out a request, or return the response that its Idempotency-Key got the first time.
+
+    The response commits together with the effect of `act`, so a crash leaves both or neither.
+    """
+    if len(key) > MAX_KEY_CHARS:
+        raise Refused(f"An Idempotency-Key holds {MAX_KEY_CHARS} characters; this has {len(key)}.")
+    request_hash = hashlib.sha256(request).hexdigest()
+    access.forget_answers(tx, tx.now - RESPONSE_LIFE)
+    # The key is claimed before `act`: of two requests at the same time, the second waits on the
+    # first one's row and then finds its response.
+    if not access.claim(tx, who=who, key=key, request=request_hash):
         before = access.answer_to(tx, who, key)
         assert before is not None
-        if before.request != asked:
+        if before.request != request_hash:
             raise Conflict(f"The key {key!r} was used for another request; take a new one.")
         return before.status, before.body.encode()
     body = orjson.dumps(act(tx))
@@ -115,7 +124,7 @@ def once(
 
 
 def epoch(tx: Tx) -> str:
-    """What tells this database from every other: numbers of one mean nothing in another."""
+    """Return the random id of this database, in which event numbers have their meaning."""
     access.note(tx, _EPOCH, secrets.token_hex(8))
     found = access.about(tx, _EPOCH)
     assert found is not None

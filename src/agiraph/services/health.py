@@ -1,4 +1,4 @@
-"""Checkup: what is wrong with the rows, and putting right what can be put right without harm."""
+"""Health: find work that stands still and rows that disagree, and repair what is safe to."""
 
 from datetime import timedelta
 
@@ -15,112 +15,119 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 LATE = timedelta(minutes=2)
-"""How long something may be due before it counts as late, where somebody should have done it."""
-UNHEARD = timedelta(hours=1)
+"""How long a timer or a trigger may be overdue while a process is running."""
+UNREAD_AFTER = timedelta(hours=1)
+"""How long a message to an agent may stay unread."""
 
 
 def stuck(tx: Tx, *, is_running: bool) -> list[str]:
-    """Work that stands still although nothing keeps it, a sentence each."""
-    found = [f"{node.id} waits, but for nothing." for node in health.waiting_for_nothing(tx)]
+    """Return a sentence for each piece of work that stands still without a reason."""
+    found = [
+        f"{node.id} is waiting, but it waits for nothing."
+        for node in health.waiting_for_nothing(tx)
+    ]
     found += [
-        f"{wait.node_id} waits for {wait.waiting_on}, which is over or gone."
+        f"{wait.node_id} waits for {wait.waiting_on}, which has ended or does not exist."
         for wait in health.waiting_for_what_ended(tx)
     ]
     found += [
-        f"{wait.node_id} sleeps, but no timer will wake it."
+        f"{wait.node_id} is sleeping, but it has no timer."
         for wait in health.sleeping_without_a_timer(tx)
     ]
     found += [
-        f"{trigger.id} is due at {trigger.due_at:%Y-%m-%d %H:%M}, but no timer will ring."
+        f"{trigger.id} is due at {trigger.due_at:%Y-%m-%d %H:%M}, but it has no timer."
         for trigger in health.triggers_without_timer(tx)
     ]
-    found += [f"The queue {key} holds work that nobody is told of." for key in _forgotten(tx)]
+    found += [
+        f"The queue {key} holds work that no process knows of."
+        for key in health.queues_without_job(tx)
+    ]
     if is_running:
         late = counts.overdue_seconds(tx)
         if late > LATE.total_seconds():
-            found.append(f"A timer is {late:.0f} seconds late although somebody is at work.")
+            found.append(f"A timer is {late:.0f} seconds late although a process is running.")
         found += filter(None, (_unattended(tx, node) for node in health.left_running(tx)))
     return found
 
 
 def _unattended(tx: Tx, node: WorkNode) -> str | None:
-    """Why a running node, in a sentence, looks as if it had no runner or could not end."""
+    """Return a sentence if a running node seems to have no runner, or cannot end."""
     if node.owner is None:
-        return f"{node.id} runs, but nobody owns it."
+        return f"{node.id} is running, but no process owns it."
     if health.is_orphaned(tx, node):
-        return f"{node.id} runs, but the process that ran it is gone."
+        return f"{node.id} is running, but its process has ended."
     if node.crashes:
         return (
-            f"{node.id} was started again {node.crashes} times without getting a step further; "
+            f"{node.id} was restarted {node.crashes} times without completing a step; "
             "the server's log says why."
         )
     if node.cancel_requested and tx.now - stalled.last_activity(tx, node) > LATE:
-        return f"{node.id} was told to stop, and has not: restart the server, which ends it."
+        return f"{node.id} was cancelled and has not stopped: restart the server, which ends it."
     if node.lane == "work" and stalled.is_stalled(tx, node):
         at = stalled.last_activity(tx, node)
         return (
-            f"{node.id} runs, but nothing has come of it since {at:%Y-%m-%d %H:%M}: cancel it, or "
+            f"{node.id} is running, but has done nothing since {at:%Y-%m-%d %H:%M}: cancel it, or "
             "restart the server."
         )
     return None
 
 
-def _forgotten(tx: Tx) -> list[str]:
-    return health.queues_without_job(tx)
-
-
-def for_people(tx: Tx) -> list[str]:
-    """What stands still and only a person can decide about."""
+def needing_a_person(tx: Tx) -> list[str]:
+    """Return a sentence for each piece of work that only a person can get going again."""
     found = [
-        f"{wait.node_id} waits for {wait.waiting_on}, a question that is gone or answered: say "
-        "something to its agent, or stop it."
+        f"{wait.node_id} waits for {wait.waiting_on}, a question that is gone or answered: send "
+        "its agent a message, or cancel it."
         for wait in health.waiting_for_a_lost_answer(tx)
     ]
     found += [
-        f"{node.id} is in the queue of somebody who has left: cancel it, or give it to another."
+        f"{node.id} is in the queue of an agent that has left: cancel it, or assign it to another."
         for node in health.queued_for_nobody(tx)
     ]
     found += [
-        f"{node.id} has all it needs, and is in nobody's queue: pause and resume its team."
+        f"{node.id} can start, but is in no queue: pause and resume its team."
         for node in health.startable(tx)
     ]
     return found
 
 
 def undelivered(tx: Tx, *, is_running: bool) -> list[str]:
-    """Words that did not arrive."""
-    found = [_told(delivery) for delivery in deliveries.failed(tx, limit=20)]
-    if many := health.count_unseen_messages(tx, since=tx.now - UNHEARD):
+    """Return a sentence for each failed delivery, and for messages that nobody reads or sends."""
+    found = [_failure(delivery) for delivery in deliveries.failed(tx, limit=20)]
+    if many := health.count_unseen_messages(tx, since=tx.now - UNREAD_AFTER):
         found.append(f"{many} messages to agents have not been seen for an hour.")
     if is_running and (many := health.count_overdue_deliveries(tx, since=tx.now - 5 * LATE)):
         found.append(f"{many} deliveries are late.")
     return found
 
 
-def _told(delivery: Delivery) -> str:
+def _failure(delivery: Delivery) -> str:
     return f"{delivery.id} was given up on {delivery.channel}: {delivery.error or 'no reason'}"
 
 
 def overdue(tx: Tx) -> list[str]:
+    """Return a sentence for each active trigger whose due time has passed."""
     return [
         f"{trigger.id} has been due since {trigger.due_at:%Y-%m-%d %H:%M}."
         for trigger in triggers.overdue(tx, since=tx.now - LATE)
     ]
 
 
-def mend(tx: Tx) -> list[str]:
-    """Put right what cannot do harm, while nobody else is at work; what was done, a line each."""
-    return [*_let_go(tx), *_go_on(tx), *_set_timers(tx), *_wake(tx), *_redeliver(tx)]
+def repair(tx: Tx) -> list[str]:
+    """Repair what is safe to repair automatically. Return a line for each repair.
+
+    Only for when no other process works on the database: it takes work from its owners.
+    """
+    return [*_free(tx), *_requeue(tx), *_set_timers(tx), *_wake(tx), *_redeliver(tx)]
 
 
-def _let_go(tx: Tx) -> list[str]:
+def _free(tx: Tx) -> list[str]:
     many = nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
-    return [f"Freed {many} pieces of work whose owner is gone."] if many else []
+    return [f"Freed {many} nodes whose process has ended."] if many else []
 
 
-def _go_on(tx: Tx) -> list[str]:
-    """Back into the queue. A call that was waiting is made again, and finds out how things are."""
+def _requeue(tx: Tx) -> list[str]:
+    """Put nodes without a valid wait back into their queues. Their waiting call is made again."""
     done: list[str] = []
     for wait in health.waiting_for_what_ended(tx):
         if waiting.settle(tx, wait.waiting_on, None):
@@ -145,7 +152,7 @@ def _set_timers(tx: Tx) -> list[str]:
 
 
 def _wake(tx: Tx) -> list[str]:
-    keys = _forgotten(tx)
+    keys = health.queues_without_job(tx)
     for key in keys:
         tx.wake(*Queue.of(key))
     return [f"Woke {len(keys)} queues."] if keys else []
@@ -157,6 +164,6 @@ def _redeliver(tx: Tx) -> list[str]:
         try:
             outgoing.redeliver(tx, delivery.id)
         except Refused:
-            continue  # its channel is gone; a person has to set it up first
+            continue  # its channel no longer exists; a person has to configure it first
         done.append(f"{delivery.id} goes out again.")
     return done

@@ -9,7 +9,15 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.passages import EVERYONE, Owner, Passage, PassageKind, sections, sought, words
+from agiraph.domain.passages import (
+    EVERYONE,
+    Owner,
+    Passage,
+    PassageKind,
+    search_words,
+    sections,
+    words,
+)
 from agiraph.store.rows import Table, to_text
 from agiraph.store.tx import Tx
 
@@ -123,7 +131,7 @@ def find(
     limit: int = 10,
 ) -> list[Passage]:
     """Return sections that this owner may see, best match first; any text is a valid query."""
-    terms = sought(query)
+    terms = search_words(query)
     if not terms or not kinds or limit < 1:
         return []
     named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}

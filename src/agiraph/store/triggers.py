@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from string import ascii_lowercase
+from typing import Any, NamedTuple
 
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, TriggerId
@@ -31,15 +32,6 @@ def active_of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
 
 def active_of_agent(tx: Tx, agent_id: AgentId) -> list[Trigger]:
     where = "agent_id = :agent_id and status = 'active' order by id"
-    return TRIGGERS.select(tx, where, agent_id=agent_id)
-
-
-def at_rest(tx: Tx, agent_id: AgentId) -> list[Trigger]:
-    """Return the active triggers that fire some time after their agent's last work."""
-    where = (
-        "agent_id = :agent_id and status = 'active' and type in ('heartbeat', 'on_idle')"
-        " order by id"
-    )
     return TRIGGERS.select(tx, where, agent_id=agent_id)
 
 
@@ -158,33 +150,34 @@ def cost(tx: Tx, trigger_id: TriggerId) -> Total:
 # ---- events --------------------------------------------------------------------------------
 
 
-class EventSubscription(NamedTuple):
-    """A trigger that fires on events of its team."""
+class EventFollower(NamedTuple):
+    """A trigger that reads the events of its team."""
 
     team_id: TeamId
     trigger_id: TriggerId
-    pattern: str
+    type: str
+    config: dict[str, Any]
     is_behind: bool
-    """Whether there are events after its cursor."""
+    """Whether the team has events after the trigger's cursor."""
 
 
-def event_subscriptions(tx: Tx) -> list[EventSubscription]:
-    """Return the triggers that fire on events, of active teams."""
+def event_followers(tx: Tx, types: Sequence[str]) -> list[EventFollower]:
+    """Return the active triggers of these types in active teams."""
+    named = {f"type_{letter}": type for letter, type in zip(ascii_lowercase, types, strict=False)}
     rows = tx.all(
-        "select r.team_id, r.id, r.config, r.cursor + t.number * 1099511627776 < coalesce("
+        "select r.team_id, r.id, r.type, r.config, r.cursor + t.number * 1099511627776 < coalesce("
         "(select max(place) from events where place > t.number * 1099511627776"
         " and place < (t.number + 1) * 1099511627776), 0)"
         " from triggers r join teams t on t.id = r.team_id"
-        " where r.status = 'active' and r.type = 'on_event' and t.status = 'active' order by r.id"
+        f" where r.status = 'active' and r.type in ({', '.join(f':{name}' for name in named)})"
+        " and t.status = 'active' order by r.id",
+        **named,
     )
-    return [
-        EventSubscription(row[0], row[1], from_json(row[2])["event_pattern"], bool(row[3]))
-        for row in rows
-    ]
+    return [EventFollower(row[0], row[1], row[2], from_json(row[3]), bool(row[4])) for row in rows]
 
 
-def matching_events(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
-    """Return events after the trigger's cursor whose type may match the pattern."""
+def events_after_cursor(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
+    """Return events after the trigger's cursor whose type may match, oldest first."""
     like = pattern.replace("*", "%").replace("?", "_")
     return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)
 

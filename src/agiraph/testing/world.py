@@ -160,7 +160,7 @@ class World:
         """Wait until nothing can run: every node has ended, or waits for a person or a time."""
         await self.runtime.engine.idle()
         await self.runtime.outbox.idle()
-        await self.runtime.ticker.idle()  # an event trigger may have made new work
+        await self.runtime.trigger_worker.idle()  # an event trigger may have made new work
         await self.runtime.engine.idle()
 
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:

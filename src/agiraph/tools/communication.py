@@ -60,7 +60,7 @@ def send_message(
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
                 raise Refused("That is you. Use a note or a checkpoint to remember something.")
-            hops = bus.hops_to(tx, ctx.lease, recipient)
+            hops = bus.next_hops(tx, ctx.lease, recipient)
     message = bus.send(
         tx,
         team_id=ctx.team.id,
@@ -90,7 +90,7 @@ def _receipt(message: Message) -> str:
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     """Read messages that have come for you."""
     unseen = messages.unseen(tx, ctx.agent.id)
-    said = [bus.as_heard(tx, m) for m in unseen] or ["No new messages."]
+    said = [bus.thread_text(tx, m) for m in unseen] or ["No new messages."]
     if unseen:
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(ctx.team.id, MessageSeen(message_ids=[m.id for m in unseen]))
@@ -127,7 +127,7 @@ def suggest_next(
         kind="suggestion",
         text=suggestion,
         node_id=ctx.node.id,
-        hops=bus.hops_to(tx, ctx.lease, coordinator.id),
+        hops=bus.next_hops(tx, ctx.lease, coordinator.id),
     )
     return Done("The coordinator will hear it and decide.")
 

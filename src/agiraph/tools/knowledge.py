@@ -1,4 +1,4 @@
-"""Knowing: tools to write down, look up and take back what an agent knows."""
+"""Knowledge tools: write, search and remove an agent's notes, memories and insights."""
 
 import asyncio
 from contextlib import suppress
@@ -12,7 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.passages import Passage, PassageKind, sought
+from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.home.notes import Notes
 from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
@@ -22,14 +22,14 @@ from agiraph.store import messages, passages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Tool, tool
 
-PAGE = 16 * 1024
-SMALL = 20 * 1024
-"""Notes that are together smaller than this are shown whole: reading finds more than searching."""
-MOST_HITS = 10
-MOST_SHOWN = 16_000
+PAGE_CHARS = 16 * 1024
+SMALL_BYTES = 20 * 1024
+"""Notes below this total size are shown whole: reading finds more than searching."""
+MAX_HITS = 10
+MAX_SHOWN_CHARS = 16_000
 """Characters of all hits together."""
-HIT = 2000
-"""Characters of one hit among others of all kinds; its source has the rest."""
+HIT_CHARS = 2000
+"""Characters of one hit; the agent can read the rest in its source."""
 
 NotePath = Annotated[
     str,
@@ -42,13 +42,13 @@ NotePath = Annotated[
 Query = Annotated[str, Field(max_length=2000, description="Words that stand in what you look for")]
 
 
-async def refreshed(ctx: RunContext) -> dict[str, str]:
-    """The agent's notes by their full paths, what a person confirmed or changed included."""
+async def refresh_notes(ctx: RunContext) -> dict[str, str]:
+    """Write confirmed drafts to their files, index changed files, and return all notes by path."""
     kept = Notes(ctx.scope)
     for draft in await ctx.store.read(rows.accepted, ctx.agent.id):
-        with suppress(Refused):  # there may be no room for it by now; it stays where it is
+        with suppress(Refused):  # the notes may be full by now; the draft stays accepted
             await asyncio.to_thread(kept.accept, draft.path, draft.content, today=_today(ctx))
-            await ctx.store.write(notes.settled, draft)
+            await ctx.store.write(notes.mark_written, draft)
     await asyncio.to_thread(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     if await ctx.store.read(notes.is_stale, ctx.agent, files):
@@ -96,7 +96,7 @@ async def memory_write(
         )
     written = await asyncio.to_thread(kept.write, path, content, today=_today(ctx))
     files = await asyncio.to_thread(_files, kept)
-    await ctx.store.write(notes.wrote, ctx.agent, written.path, files)
+    await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
     return Done(f"Wrote {written.path} ({size:,} bytes); index.md lists it.")
 
@@ -109,11 +109,11 @@ async def memory_read(
 ) -> Answer:
     """Read one of your notes."""
     text = await asyncio.to_thread(Notes(ctx.scope).read, path)
-    page = text.replace("\0", NO_TEXT)[offset : offset + PAGE]
+    page = text.replace("\0", NO_TEXT)[offset : offset + PAGE_CHARS]
     if not page:
         return Done(f"(nothing from character {offset} on)" if offset else "(empty)")
-    if offset + PAGE < len(text):
-        page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE})"
+    if offset + PAGE_CHARS < len(text):
+        page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE_CHARS})"
     return Done(page)
 
 
@@ -126,17 +126,17 @@ async def memory_read(
 )
 async def memory_search(ctx: RunContext, query: Query) -> Answer:
     """Search your notes."""
-    files = await refreshed(ctx)
+    files = await refresh_notes(ctx)
     if not files:
         return Done("You have no notes yet.")
-    if sum(len(text.encode(errors="replace")) for text in files.values()) < SMALL:
+    if sum(len(text.encode(errors="replace")) for text in files.values()) < SMALL_BYTES:
         shown = [f"**{path}**\n{text.strip()}" for path, text in sorted(files.items())]
         return Done("All your notes, since they are few:\n\n" + "\n\n---\n\n".join(shown))
-    found = await _found(ctx, query, ("note",))
+    found = await _search(ctx, query, ("note",))
     if not found:
-        names = "\n".join(f"- {path}" for path in sorted(files))[:PAGE]
+        names = "\n".join(f"- {path}" for path in sorted(files))[:PAGE_CHARS]
         return Done(f"No note holds any of these words. This is what there is:\n\n{names}")
-    return Done(_within([f"**{hit.ref}**\n{hit.text}" for hit in found]))
+    return Done(_join_hits([f"**{hit.ref}**\n{hit.text}" for hit in found]))
 
 
 @tool(
@@ -149,28 +149,28 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
 )
 async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     """Search notes, insights, fetched pages and reports together."""
-    if not sought(query):
+    if not search_words(query):
         raise Refused("There is no word in that query; name what you look for in a few words.")
-    await refreshed(ctx)
-    found = await _found(ctx, query, ("note", "page", "insight", "report"))
+    await refresh_notes(ctx)
+    found = await _search(ctx, query, ("note", "page", "insight", "report"))
     if not found:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
     shown = [_hit(number, hit) for number, hit in enumerate(found, start=1)]
     strange = next((hit for hit in found if hit.tainted), None)
-    return Done(_within(shown), tainted_by=None if strange is None else _origin(strange))
+    return Done(_join_hits(shown), tainted_by=None if strange is None else _origin(strange))
 
 
-async def _found(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
-    """What holds the words; then, where embeddings are installed, what says alike in others."""
+async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
+    """Return passages with the query's words, then, if embeddings are installed, similar ones."""
     scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
-    found = await ctx.store.read(passages.find, query, **scope, limit=MOST_HITS)
+    found = await ctx.store.read(passages.find, query, **scope, limit=MAX_HITS)
     model = await asyncio.to_thread(embeddings)
-    if model is None or len(found) >= MOST_HITS:
+    if model is None or len(found) >= MAX_HITS:
         return found
     known = {hit.id for hit in found}
     others = {p.id: p for p in await ctx.store.read(passages.visible, **scope) if p.id not in known}
     texts = [(p.id, f"{p.title}\n{p.text}") for p in others.values()]
-    near = await asyncio.to_thread(model.nearest, query, texts, limit=MOST_HITS - len(found))
+    near = await asyncio.to_thread(model.nearest, query, texts, limit=MAX_HITS - len(found))
     return found + [others[number] for number in near]
 
 
@@ -181,14 +181,14 @@ def _origin(hit: Passage) -> str:
 def _hit(number: int, hit: Passage) -> str:
     about = [hit.kind, hit.ref, f"{hit.created_at:%Y-%m-%d}"]
     about += ["UNVERIFIED"] if hit.tainted else []
-    text = hit.text if len(hit.text) <= HIT else f"{hit.text[:HIT]}…"
+    text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     title = f" {hit.title}" if hit.title else ""
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
 
 
-def _within(shown: list[str]) -> str:
-    """As many as fit; a hit is whole or left out, but the first is there in any case."""
-    kept, room = shown[:1], MOST_SHOWN - len(shown[0])
+def _join_hits(shown: list[str]) -> str:
+    """Join as many whole hits as fit; the first one is always shown."""
+    kept, room = shown[:1], MAX_SHOWN_CHARS - len(shown[0])
     for hit in shown[1:]:
         room -= len(hit)
         if room < 0:
@@ -200,7 +200,7 @@ def _within(shown: list[str]) -> str:
 
 
 def _source(tx: Tx, ctx: RunContext) -> str | None:
-    """The message that is being answered."""
+    """Return the id of the message being answered; in other work the id of the thread."""
     asked = messages.to_answer(tx, ctx.node.id)
     return asked[-1].id if asked else ctx.lease.thread_id
 

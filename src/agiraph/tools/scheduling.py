@@ -1,4 +1,4 @@
-"""Scheduling tools: waking oneself later, and giving one's word for a time."""
+"""Scheduling tools: create, list and cancel an agent's own triggers, and record its promises."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,9 +6,11 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
-from agiraph.services.triggers import definitions, due, firing, promises
+from agiraph.services.triggers import definitions, promises
+from agiraph.services.triggers.kinds import registry
+from agiraph.services.triggers.kinds.registry import KINDS
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import outlasts_work, tool
@@ -23,38 +25,37 @@ Action = Annotated[
 ]
 
 
-@tool(
-    effect="transaction",
-    taint_objection=outlasts_work,
-    guidance="""
-    Set an alarm for yourself. Types and their config:
-    - delayed {"delay_seconds": 1800}: once, after a while
-    - at_time {"at": "2030-05-20T09:00", "zone": "Europe/Berlin"}: once, then
-    - scheduled {"cron": "0 9 * * MON", "zone": "Europe/Berlin"}: again and again
-    - heartbeat {"interval_seconds": 1800}: so long after your last work, if there is news
-      ("when": "always" even if not; "hours": "08:00-20:00"; "watch": ["memory/x.md"])
-    - on_idle {"idle_seconds": 3600}: if nothing was done for so long
-    - on_event {"event_pattern": "node.completed", "filter": {"node_id": …}}: when that happens
-    All take "max_fires", "until", and "misfire" (once, all, skip: what becomes of times at which
-    nobody was there). One recurring trigger is better than a chain of single ones. Every waking
-    costs money: take the longest interval that will do, and cancel what is no longer needed.
-    """,
+_KINDS = {type: kind for type, kind in KINDS.items() if kind.guidance}
+"""The kinds that an agent may create."""
+Type = Annotated[str, Field(json_schema_extra={"enum": list(_KINDS)})]
+
+_GUIDANCE = (
+    "Set an alarm for yourself. Types and their config:\n"
+    + "".join(f"- {type} {kind.guidance}\n" for type, kind in _KINDS.items())
+    + """\
+All take "max_fires", "until", and "misfire" (once, all, skip: what becomes of times at which
+nobody was there). One recurring trigger is better than a chain of single ones. Every waking
+costs money: take the longest interval that will do, and cancel what is no longer needed.
+"""
 )
+
+
+@tool(effect="transaction", taint_objection=outlasts_work, guidance=_GUIDANCE)
 def schedule(
     tx: Tx,
     ctx: RunContext,
-    type: Literal["delayed", "at_time", "scheduled", "heartbeat", "on_idle", "on_event"],
+    type: Type,
     config: dict[str, Any],
     action: Action,
 ) -> Answer:
     """Schedule a future action of yours: at a time, again and again, or when something happens."""
-    kind, payload = _action(action)
+    does, payload = _action(action)
     made = definitions.create(
         tx,
         agent_id=ctx.agent.id,
         type=type,
         config=config,
-        action=kind,
+        action=does,
         payload=payload,
         made_by=ctx.agent.id,
         made_in=ctx.node,
@@ -94,13 +95,14 @@ def list_triggers(tx: Tx, ctx: RunContext) -> Answer:
 
 
 def _line(tx: Tx, trigger: Trigger) -> str:
-    """A trigger as its agent reads it."""
+    """Return a trigger as a line for its agent: cause, next time, counts, costs and task."""
+    kind = registry.kind_of(trigger)
     what = trigger.payload.get("task") or trigger.payload.get("content") or trigger.action
     if trigger.due_at is not None:
         when = f"next at {trigger.due_at:%Y-%m-%d %H:%M} UTC"
     else:
-        when = "next after you have rested" if _rests(trigger) else "when it happens"
-    if trigger.due_at is not None and trigger.due_at < tx.now - due.LATE:
+        when = "next after you have rested" if kind.is_due_after_work else "when it happens"
+    if trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER:
         when = f"overdue since {trigger.due_at:%Y-%m-%d %H:%M} UTC"
     counts = f"fired {trigger.fired} times"
     if trigger.skipped:
@@ -109,12 +111,8 @@ def _line(tx: Tx, trigger: Trigger) -> str:
         counts += f", slept on {trigger.gated} times ({trigger.gate})"
     cost = rows.cost(tx, trigger.id)
     spent = f", {cost.calls} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}" if cost.calls else ""
-    why = firing.described(trigger)
+    why = kind.describe(kind.read(trigger.config))
     return f"{trigger.id} {trigger.type}: {why}; {when}; {counts}{spent}: {str(what)[:200]}"
-
-
-def _rests(trigger: Trigger) -> bool:
-    return trigger.type in ("heartbeat", "on_idle")
 
 
 @tool(effect="transaction", guidance="For triggers of your own that have served their purpose.")
@@ -152,7 +150,7 @@ def promise(
     zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
 ) -> Answer:
     """Promise the human something for a time, and be woken to keep it."""
-    given = promises.give(
+    made = promises.make(
         tx,
         ctx.agent,
         ctx.node,
@@ -161,4 +159,4 @@ def promise(
         zone=zone,
         tainted_by=ctx.tainted_by,
     )
-    return Done(f"Noted as {given.trigger.id}:\n{promises.line(tx, given)}")
+    return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}")

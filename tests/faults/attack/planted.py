@@ -27,12 +27,12 @@ def early_acknowledgement() -> None:
 
     def early(self: SqliteStore, job: Any) -> None:
         perform(self, job)
-        if job.verb is due.hit and job.error is None:
+        if job.verb is due.receive_request and job.error is None:
             job.future.set_result(job.result)
             job.future = self._loop.create_future()
 
     def late(self: SqliteStore) -> None:
-        if any(job.verb is due.hit for job in self._group):
+        if any(job.verb is due.receive_request for job in self._group):
             time.sleep(WINDOW_SECONDS)
         commit(self)
 

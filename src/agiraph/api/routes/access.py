@@ -42,7 +42,7 @@ async def create_token(body: NewToken, api: ApiDep) -> IssuedToken:
     issued = await api.store.write(
         access.issue, kind="token", name=body.name, scope=body.scope, life=life
     )
-    return IssuedToken.model_validate({**_view(issued.granted), "secret": issued.secret})
+    return IssuedToken.model_validate({**_view(issued.token), "secret": issued.secret})
 
 
 @router.get("/tokens", responses=documented())
@@ -63,8 +63,8 @@ async def revoke_token(token: str, api: ApiDep) -> Response:
 @router.post("/tokens/link", status_code=201, responses=documented())
 async def create_link(api: ApiDep) -> LinkView:
     """Create a link that signs a browser in."""
-    issued = await api.store.write(access.link)
-    return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.granted.expires_at)
+    issued = await api.store.write(access.issue_link)
+    return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.token.expires_at)
 
 
 @router.get("/audit", responses=documented())

@@ -55,9 +55,9 @@ async def list_inbox(
     """List the inbox: items that need an answer first, then the newest. Changes nothing."""
 
     def look(tx: Tx) -> InboxPage:
-        page = inbox.items(tx, after=after, limit=limit)
+        page = inbox.page(tx, after=after, limit=limit)
         shown = [inbox_item_view(tx, item) for item in page.items]
-        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.unread(tx))
+        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
 
     return await api.store.read(look)
 
@@ -71,7 +71,9 @@ async def get_item(item: str, api: ApiDep) -> InboxItem:
 @router.post("/inbox/{item}/read", responses=documented(404))
 async def mark_read(item: str, api: ApiDep) -> InboxItem:
     """Mark an item as read."""
-    return await api.store.write(lambda tx: inbox_item_view(tx, inbox.read(tx, MessageId(item))))
+    return await api.store.write(
+        lambda tx: inbox_item_view(tx, inbox.mark_read(tx, MessageId(item)))
+    )
 
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))

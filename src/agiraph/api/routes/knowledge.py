@@ -37,7 +37,7 @@ class NewMemory(BaseModel):
         json_schema_extra={"example": {"content": "Likes figures before words."}},
     )
 
-    content: str = Field(min_length=1, max_length=items.LONGEST)
+    content: str = Field(min_length=1, max_length=items.MAX_CHARS)
     valid_until: Moment | None = None
 
 

@@ -153,4 +153,6 @@ async def hit_webhook(
 ) -> Firing:
     """Fire a webhook trigger. The request carries the trigger's own secret instead of a token."""
     body = (await request.body())[:100_000].decode(errors="replace")
-    return await api.store.write(due.hit, TriggerId(trigger), secret, body, delivery=delivery)
+    return await api.store.write(
+        due.receive_request, TriggerId(trigger), secret, body, delivery=delivery
+    )

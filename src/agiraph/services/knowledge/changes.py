@@ -1,4 +1,4 @@
-"""Changes: whatever alters what an agent knows is written down so that it can be undone."""
+"""Changes: write memories and insights, each change with a record by which it can be undone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,12 +13,13 @@ from agiraph.store import passages
 from agiraph.store.knowledge import CHANGES, Item
 from agiraph.store.tx import Tx
 
-RISE = 0.2
-"""Of what is missing to certainty, so much is gained when another source says the same."""
+CONFIDENCE_GAIN = 0.2
+"""The share of the missing confidence that another source with the same statement adds."""
 _MUTABLE = ("status", "superseded_by", "confidence", "sources", "contradicts")
 
 
 def store(tx: Tx, item: Item, *, is_new: bool) -> None:
+    """Insert a new item, or update the changeable columns of a known one."""
     if not is_new:
         alter(tx, item, **_state(item))
         return
@@ -27,6 +28,7 @@ def store(tx: Tx, item: Item, *, is_new: bool) -> None:
 
 
 def alter(tx: Tx, item: Item, **changes: Any) -> Any:
+    """Update columns of an item and its entry in the search index. Return the changed item."""
     fields = {f: tuple(v) if f == "sources" else v for f, v in changes.items()}
     rows.table_of(item.id).update(tx, item.id, **fields)
     changed = replace(item, **fields)
@@ -35,7 +37,7 @@ def alter(tx: Tx, item: Item, **changes: Any) -> Any:
 
 
 def _index(tx: Tx, item: Item) -> None:
-    """Insights can be searched for at work; memories never can."""
+    """Put an active insight into the search index; take any other out. Memories are never in it."""
     if not isinstance(item, Insight):
         return
     team_id, owner = item.team_id, item.agent_id
@@ -54,6 +56,7 @@ def _index(tx: Tx, item: Item) -> None:
 
 
 def _state(item: Item) -> dict[str, Any]:
+    """Return the columns that a change may alter, as they are now."""
     return {field: getattr(item, field) for field in _MUTABLE if hasattr(item, field)}
 
 
@@ -64,6 +67,7 @@ def record(
     author: str,
     touched: Sequence[tuple[Item, Item | None]],
 ) -> Change:
+    """Record a change of items, each given with its state before; None if it is new."""
     kept = tuple(
         ChangedItem(id=item.id, before=None if before is None else _state(before))
         for item, before in touched
@@ -78,6 +82,7 @@ def write(
     author: str,
     touched: tuple[ChangedItem, ...],
 ) -> Change:
+    """Insert a change, and emit an event unless it only adds something."""
     change = Change(
         id=new_id("change"),
         team_id=about.team_id,
@@ -100,14 +105,14 @@ def write(
     return change
 
 
-def joined(kept: Item, other: Item) -> dict[str, Any]:
-    """What two items with one meaning have together: their sources, and more confidence."""
+def combined(kept: Item, other: Item) -> dict[str, Any]:
+    """Return the columns of `kept` after a merge: the sources of both, and a higher confidence."""
     sources = tuple(dict.fromkeys((*kept.sources, *other.sources)))
-    joined: dict[str, Any] = {"sources": sources}
+    columns: dict[str, Any] = {"sources": sources}
     if isinstance(kept, Insight) and isinstance(other, Insight):
         sure = [c for c in (kept.confidence, other.confidence) if c is not None]
         if sure:
-            # Only another source adds to it: what is merely repeated gets no truer.
+            # Only a new source adds confidence: a repetition by the same source proves nothing.
             is_new = len(sources) > max(len(kept.sources), len(other.sources))
-            joined["confidence"] = round(max(sure) + (1 - max(sure)) * RISE * is_new, 4)
-    return joined
+            columns["confidence"] = round(max(sure) + (1 - max(sure)) * CONFIDENCE_GAIN * is_new, 4)
+    return columns

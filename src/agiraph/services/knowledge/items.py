@@ -1,4 +1,4 @@
-"""Knowledge: what agents come to know, once each, with its source, and how to take it back."""
+"""Items: store, merge, find, confirm and remove the memories, insights and drafts of agents."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from agiraph.domain.knowledge import (
     Memory,
     NoteDraft,
 )
-from agiraph.domain.passages import sought
+from agiraph.domain.passages import search_words
 from agiraph.domain.similarity import compare
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
@@ -34,10 +34,10 @@ from agiraph.store.rows import Table, to_text
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-LONGEST = 2000
+MAX_CHARS = 2000
 """Characters of a memory or an insight: one statement, not a report."""
-PEERS = 100
-"""With so many, at most, a new item is compared."""
+MAX_PEERS = 100
+"""Known items that a new item is compared with."""
 
 
 def remember(
@@ -50,12 +50,15 @@ def remember(
     held: bool = False,
     valid_until: datetime | None = None,
 ) -> Memory:
-    """Keep something about the person; what stands now, which may be an older, fuller wording."""
+    """Store a memory about the person. Return the item that stands now.
+
+    That may be an older item which says the same and more.
+    """
     memory = Memory(
         id=new_id("memory"),
         team_id=agent.team_id,
         agent_id=agent.id,
-        content=_checked(content),
+        content=_checked_content(content),
         created_at=tx.now,
         author=author,
         status="held" if held else "active",
@@ -63,7 +66,7 @@ def remember(
         sources=(source,) if source else (),
     )
     teams.lock(tx, agent.id)
-    return cast(Memory, _take_in(tx, memory, author=author))
+    return cast(Memory, _merge_in(tx, memory, author=author))
 
 
 def learn(
@@ -79,12 +82,15 @@ def learn(
     held: bool = False,
     valid_until: datetime | None = None,
 ) -> Insight:
-    """Keep something for work; from one thread the same words are learned once."""
+    """Store an insight for work. The same words from the same thread are stored once.
+
+    Return the item that stands now, which may be an older one that says the same and more.
+    """
     if type not in get_args(InsightType):
         raise Refused(f"{type!r} is no kind of insight; use {', '.join(get_args(InsightType))}.")
     if confidence is not None and not 0 <= confidence <= 1:
         raise Refused(f"A confidence is between 0 and 1, not {confidence!r}.")
-    content = _checked(content)
+    content = _checked_content(content)
     identity = _identity(agent.id, source_thread_id, content)
     teams.lock(tx, agent.id)
     if (known := INSIGHTS.find(tx, identity)) is not None:
@@ -104,13 +110,13 @@ def learn(
         valid_until=valid_until,
         sources=tuple(s for s in (source_thread_id, source) if s),
     )
-    return cast(Insight, _take_in(tx, insight, author=author))
+    return cast(Insight, _merge_in(tx, insight, author=author))
 
 
 def draft(
     tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, tainted_by: str
 ) -> NoteDraft:
-    """Keep a note out of its file until a person has read it; the same one is kept once."""
+    """Store a note as a draft until a person has read it. The same note is stored once."""
     digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
     identity = f"draft_{digest.hexdigest()[:24]}"
     if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
@@ -132,17 +138,17 @@ def draft(
 
 
 def forget(tx: Tx, agent_id: AgentId, memory_id: str, *, author: str = HUMAN) -> Memory:
-    """Take a memory back."""
+    """Remove a memory of this agent."""
     return cast(Memory, _retire(tx, MEMORIES, agent_id, memory_id, author=author))
 
 
 def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str = HUMAN) -> Insight:
-    """Take an insight back."""
+    """Remove an insight of this agent."""
     return cast(Insight, _retire(tx, INSIGHTS, agent_id, insight_id, author=author))
 
 
 def memories(tx: Tx, agent_id: AgentId, *, limit: int = 50) -> list[Memory]:
-    """What an agent knows of the person, newest first."""
+    """Return the agent's active memories, newest first."""
     return rows.standing(tx, MEMORIES, agent_id, limit=limit)
 
 
@@ -154,15 +160,15 @@ def insights(
     type: InsightType | None = None,
     limit: int = 50,
 ) -> list[Insight]:
-    """What an agent knows for its work: what fits a query, best first, or all, newest first."""
-    if not sought(query):
+    """Return the agent's active insights: for a query the best first, else the newest first."""
+    if not search_words(query):
         return rows.standing(tx, INSIGHTS, agent_id, type=type, limit=limit)
-    found = _about(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
+    found = _matching(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
     return [i for i in found if type is None or i.type == type][:limit]
 
 
-def _about(tx: Tx, agent: Agent, query: str, *, limit: int) -> list[Insight]:
-    """Insights that are in force and hold words of the query, the best first."""
+def _matching(tx: Tx, agent: Agent, query: str, *, limit: int) -> list[Insight]:
+    """Return active, unexpired insights that contain words of the query, best first."""
     hits = passages.find(
         tx, query, team_id=agent.team_id, owner=agent.id, kinds=("insight",), limit=limit
     )
@@ -202,7 +208,7 @@ def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "accepted", author)
     teams.lock(tx, item.agent_id)
-    return _take_in(tx, replace(item, status="active"), author=author, before=item)
+    return _merge_in(tx, replace(item, status="active"), author=author, before=item)
 
 
 def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
@@ -216,7 +222,7 @@ def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
 
 
 def undo(tx: Tx, change_id: str) -> Change:
-    """Put back what a change altered, unless something built on it since."""
+    """Restore the state before a change. Raise `Refused` if a later change built on it."""
     change = CHANGES.get(tx, change_id, lock=True)
     if change.undone_at is not None:
         raise Conflict(f"{change_id} was undone at {change.undone_at:%Y-%m-%d %H:%M} UTC.")
@@ -240,19 +246,20 @@ def undo(tx: Tx, change_id: str) -> Change:
     return replace(change, undone_at=tx.now)
 
 
-def _checked(content: str) -> str:
+def _checked_content(content: str) -> str:
     content = to_text(content).strip()
     if not content:
         raise Refused("There is nothing to keep: say in one sentence what is worth knowing.")
-    if len(content) > LONGEST:
+    if len(content) > MAX_CHARS:
         raise Refused(
-            f"That is {len(content):,} characters; keep one statement of at most {LONGEST:,}, "
+            f"That is {len(content):,} characters; keep one statement of at most {MAX_CHARS:,}, "
             "and put longer text into a note."
         )
     return content
 
 
 def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> str:
+    """Return the id of an insight; from a thread a hash, so that a retry finds the same id."""
     if thread_id is None:
         return new_id("insight")
     digest = hashlib.sha256("\0".join((agent_id, thread_id, content)).encode())
@@ -260,13 +267,19 @@ def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> st
 
 
 def _was_removed(tx: Tx, agent_id: AgentId, content: str) -> bool:
-    """Whether this was known and taken back: then work alone must not bring it back."""
-    gone = cast(list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed", limit=PEERS))
+    """Tell whether the agent knew this and it was removed: work alone must not bring it back."""
+    gone = cast(
+        list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed", limit=MAX_PEERS)
+    )
     return any(compare(content, insight.content) in ("same", "less") for insight in gone)
 
 
-def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
-    """Let an item join those of its status: as a newer wording, as nothing new, or beside them."""
+def _merge_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
+    """Store an item in place of one that says the same, below one that says more, or beside.
+
+    `before` is the state of an item that a person confirms; None if the item is new. Return the
+    item that stands now.
+    """
     table = rows.table_of(item.id)
     peers = _peers(tx, item)
     verdicts = [(p, compare(item.content, p.content)) for p in peers if p.id != item.id]
@@ -281,11 +294,11 @@ def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> 
         item = replace(item, status="superseded", superseded_by=stands.id)
         changes.store(tx, item, is_new=before is None)
         touched.append((stands, stands))
-        stands = changes.alter(tx, stands, **changes.joined(stands, item))
+        stands = changes.alter(tx, stands, **changes.combined(stands, item))
     else:
         older = twin[0]
         rival_id = rival.id if rival else older.contradicts
-        item = stands = replace(item, contradicts=rival_id, **changes.joined(item, older))
+        item = stands = replace(item, contradicts=rival_id, **changes.combined(item, older))
         changes.store(tx, item, is_new=before is None)
         for other in rows.disputing(tx, table, older.id):
             touched.append((other, other))
@@ -310,14 +323,15 @@ def _take_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> 
 
 
 def _peers(tx: Tx, item: Item) -> Sequence[Item]:
-    """What an item may say the same as, or the opposite of; a search leaves out the others."""
+    """Return the known items that may say the same as this one, or the opposite."""
     if isinstance(item, Insight) and item.status == "active":
-        return _about(tx, AGENTS.get(tx, item.agent_id), item.content, limit=PEERS)
+        return _matching(tx, AGENTS.get(tx, item.agent_id), item.content, limit=MAX_PEERS)
     table = rows.table_of(item.id)
-    return rows.standing(tx, table, item.agent_id, status=item.status, limit=PEERS)
+    return rows.standing(tx, table, item.agent_id, status=item.status, limit=MAX_PEERS)
 
 
 def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> Item:
+    """Remove an item of this agent. Raise `NotFound` for items of others and removed ones."""
     found = cast("Item | None", table.find(tx, id, lock=True))
     if found is None or found.agent_id != agent_id or found.status not in ("active", "held"):
         kind = "memory" if table is MEMORIES else "insight"

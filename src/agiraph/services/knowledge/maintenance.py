@@ -1,4 +1,4 @@
-"""Upkeep: looking after what agents know, once a day, as far as that takes no thought."""
+"""Maintenance: expire and merge what agents know, once a day, without asking a model."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple, cast
@@ -17,20 +17,22 @@ EVERY = timedelta(days=1)
 
 
 class Maintained(NamedTuple):
+    """How many items and passages a run of the maintenance has changed."""
+
     expired: int
     merged: int
     dropped: int
-    """Passages that nothing stands behind any more."""
+    """Passages of insights that are no longer active."""
 
 
 def is_due(tx: Tx, team_id: TeamId) -> bool:
-    """Whether a day has passed since a team's knowledge was last looked after."""
+    """Tell whether a day has passed since the last maintenance of the team's knowledge."""
     last = rows.last_maintained(tx, team_id) or TEAMS.get(tx, team_id).created_at
     return tx.now - last >= EVERY
 
 
 def maintain(tx: Tx, team_id: TeamId) -> Maintained:
-    """The part of looking after knowledge that takes no thought."""
+    """Remove expired items, merge items with the same meaning, and drop orphaned passages."""
     agents = teams.everyone(tx, team_id)
     expired = merged = dropped = 0
     for agent in agents:
@@ -40,7 +42,7 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
                 changes.alter(tx, item, status="removed")
                 changes.record(tx, item, "expired", SYSTEM, [(item, item)])
                 expired += 1
-            merged += _merge_standing(tx, rows.standing(tx, table, agent.id, limit=100))
+            merged += _merge(tx, rows.standing(tx, table, agent.id, limit=100))
         active = {i.id for i in rows.standing(tx, INSIGHTS, agent.id, limit=10_000)}
         found = passages.known(tx, team_id=team_id, owner=agent.id, kind="insight")
         for ref in found.keys() - active:
@@ -49,8 +51,11 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
     return Maintained(expired, merged, dropped)
 
 
-def _merge_standing(tx: Tx, items: list[Item]) -> int:
-    """Merge what came to stand side by side all the same; newest first. How many are gone."""
+def _merge(tx: Tx, items: list[Item]) -> int:
+    """Merge items that say the same. `items` are newest first. Return how many were superseded.
+
+    Two transactions at the same time may each have stored one of them without seeing the other.
+    """
     gone: dict[str, Item] = {}
     for place, newer in enumerate(items):
         for older in items[place + 1 :]:
@@ -61,7 +66,7 @@ def _merge_standing(tx: Tx, items: list[Item]) -> int:
             verdict = compare(newer.content, older.content)
             if verdict in ("same", "less"):
                 kept, lost = (newer, older) if verdict == "same" else (older, newer)
-                changes.alter(tx, kept, **changes.joined(kept, lost))
+                changes.alter(tx, kept, **changes.combined(kept, lost))
                 changes.alter(tx, lost, status="superseded", superseded_by=kept.id)
                 changes.record(tx, lost, "merged", SYSTEM, [(kept, kept), (lost, lost)])
                 gone[lost.id] = lost

@@ -1,4 +1,4 @@
-"""Notes: which of an agent's files can be found, and what became of those a person confirmed."""
+"""Notes: keep the search index of an agent's note files, and the state of confirmed drafts."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ from agiraph.store.tx import Tx
 
 
 def is_stale(tx: Tx, agent: Agent, files: Mapping[str, str]) -> bool:
-    """Whether files are there, changed or gone that a search does not know of."""
+    """Tell whether the search index differs from these files. `files` maps full paths to texts."""
     known = passages.known(tx, team_id=agent.team_id, kind="note", owner=agent.id)
     return known != {path: passages.fingerprint("", text) for path, text in files.items()}
 
 
 def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
-    """Let exactly these files be found, by their full paths."""
+    """Make the search index hold exactly these files."""
     known = passages.known(tx, team_id=agent.team_id, kind="note", owner=agent.id)
     for path in known.keys() - files.keys():
         passages.drop(tx, team_id=agent.team_id, kind="note", owner=agent.id, ref=path)
@@ -25,13 +25,13 @@ def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
         passages.put(tx, team_id=agent.team_id, kind="note", owner=agent.id, ref=path, text=text)
 
 
-def wrote(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
-    """Say that a note was written, and let it be found."""
+def record_write(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
+    """Emit that a note was written and index it, unless a retry has nothing new to record."""
     if is_stale(tx, agent, files):
         tx.emit(agent.team_id, MemoryWritten(agent_id=agent.id, path=path))
         index(tx, agent, files)
 
 
-def settled(tx: Tx, draft: NoteDraft) -> None:
-    """A note that a person confirmed is in its file."""
+def mark_written(tx: Tx, draft: NoteDraft) -> None:
+    """Record that a confirmed draft is in its file."""
     DRAFTS.update(tx, draft.id, status="written")

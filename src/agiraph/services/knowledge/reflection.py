@@ -1,4 +1,4 @@
-"""Reflection: an agent looks back on its work and keeps what it learned. One transaction each."""
+"""Reflection: queue an agent's review of its ended threads, and store the insights it finds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
-MOST = 3
-"""Threads that are looked back on together; of more than that, the newest."""
+MAX_THREADS = 3
+"""Threads that one reflection reviews; of more, the newest."""
 TASK = "Look back on the work you have ended: what is worth keeping, and what is worth telling?"
 TURNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """An insight as the agent put it."""
+class LearnedInsight:
+    """An insight as the agent stated it."""
 
     type: InsightType
     content: str
     confidence: float | None = None
     work: int = 0
-    """Which piece of work it comes from, counted from 1; 0: it was not said."""
+    """The number of the reviewed thread it comes from, counted from 1; 0 if the agent gave none."""
 
 
-def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """Let an agent without work look back on what it has ended since, once on each thread.
+def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """Queue a reflection of an idle agent on its ended threads; each thread is reviewed once.
 
-    Whoever was hired for one task leaves with it: nobody would read what they learned.
+    Agents hired for one task do not reflect: they leave, and nobody would use the insights.
     """
     team = TEAMS.get(tx, agent.team_id)
     if not team.learns or team.status in ("stopped", "archived"):
@@ -62,29 +62,29 @@ def begin(tx: Tx, agent: Agent, last: WorkNode) -> None:
         )
     found += threads.of_reflection(tx, node.id)
     found.sort(key=lambda thread: (thread.closed_at or tx.now, thread.id))
-    for thread in found[:-MOST]:
+    for thread in found[:-MAX_THREADS]:
         _mark(tx, thread, insights=0, passed_over=True)
-    for thread in found[-MOST:]:
+    for thread in found[-MAX_THREADS:]:
         THREADS.update(tx, thread.id, reflection_id=node.id)
 
 
-def keep(tx: Tx, lease: Lease, learned: Sequence[Learned]) -> int:
-    """Store what was learned and mark its threads, together; how many insights are new.
+def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> int:
+    """Store insights and mark the reviewed threads in one transaction. Return how many are new.
 
     What comes from words that nobody vouches for is held until a person confirms it. The agent
-    has seen all threads at once, so one of them is enough.
+    has read all threads at once, so a single tainted thread taints all insights.
     """
     threads.check_lease(tx, lease)
-    looked_at = threads.of_reflection(tx, lease.node_id)
-    left = [t for t in looked_at if THREADS.get(tx, t.id, lock=True).harvested_at is None]
+    reviewed = threads.of_reflection(tx, lease.node_id)
+    left = [t for t in reviewed if THREADS.get(tx, t.id, lock=True).harvested_at is None]
     if not left:
-        return 0  # it was done before, and a crash came after
-    taint = next((t.tainted_by for t in looked_at if t.tainted_by), None)
+        return 0  # a crash came after the commit of the first attempt
+    taint = next((t.tainted_by for t in reviewed if t.tainted_by), None)
     agent = AGENTS.get(tx, lease.agent_id)
     counts = dict.fromkeys((thread.id for thread in left), 0)
     for insight in learned:
-        in_range = 1 <= insight.work <= len(looked_at)
-        source = looked_at[insight.work - 1] if in_range else looked_at[-1]
+        in_range = 1 <= insight.work <= len(reviewed)
+        source = reviewed[insight.work - 1] if in_range else reviewed[-1]
         if source.id not in counts:
             continue
         items.learn(

@@ -18,7 +18,7 @@ def answer_question(
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message.
     """
-    question = bus.close(tx, question_id, text, decision=decision)
+    question = bus.record_answer(tx, question_id, text, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
         heard = waiting.settle(tx, WaitingOn("answer", question_id), text)

@@ -279,7 +279,7 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":
         return
     try:
-        bus.become_work(tx, agent, late)
+        bus.create_work(tx, agent, late)
     except Refused:
         return  # the team is full, so the agent cannot come back: its mail stays unread
     messages.mark_seen(tx, [m.id for m in late])

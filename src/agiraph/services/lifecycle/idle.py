@@ -12,6 +12,6 @@ def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """Start idle triggers and a reflection if the node that has just ended was the agent's last."""
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
-    due.rest(tx, agent, last)
-    if not firing.is_quiet(last):  # a run that found nothing to do needs no reflection
-        reflection.begin(tx, agent, last)
+    due.agent_idle(tx, agent, last)
+    if not firing.found_nothing_to_do(last):  # a run that found nothing to do needs no reflection
+        reflection.start(tx, agent, last)

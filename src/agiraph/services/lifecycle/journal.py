@@ -144,7 +144,7 @@ def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
         writer.write(
             role="user",
             ref=m.id,
-            text=bus.as_heard(tx, m),
+            text=bus.thread_text(tx, m),
             attachments=m.attachments,
             tainted_by=m.tainted_by,
         )

@@ -75,7 +75,7 @@ def create(
     )
     node = start_goal(tx, team, coordinator, budget) if start else None
     if heartbeat is not None:
-        definitions.birth(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
+        definitions.create_team_heartbeat(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
 
 

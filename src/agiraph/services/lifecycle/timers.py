@@ -19,7 +19,7 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
         if timer.startswith(stage_clocks.TIMER):
             stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
         elif timer.startswith(firing.TIMER):
-            due.ring(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+            due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
         else:
             waiting.time_out(tx, timer)
     return len(fired)

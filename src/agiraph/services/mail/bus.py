@@ -1,4 +1,4 @@
-"""Mail: anyone says something to anyone; questions get their own answers, the first one wins."""
+"""Bus: send messages between agents and people, and record answers to questions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
-    MOST_HOPS,
+    MAX_HOPS,
     NEEDS_ANSWER,
     Decision,
     Message,
@@ -49,33 +49,17 @@ def send(
     refusable: bool = True,
     call: ToolCall | None = None,
 ) -> Message:
-    """Store a message; its recipient hears it at the next yield point, or is given it as work.
+    """Store a message. The recipient reads it at its next yield point or, if idle, as new work.
 
-    What the runtime itself reports is not refusable: it is shortened or filled in instead, so that
-    no text can keep a node from ending.
+    `refusable=False` is for reports of the runtime: a text that is too long or empty is shortened
+    or filled in instead of refused, so that no text can keep a node from ending.
     """
-    if not refusable:
-        text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
-    if not text.strip():
-        raise Refused("An empty message says nothing; write what you want to say.")
-    if len(text) > TEXT_LIMIT:
-        raise Refused(f"A message holds {TEXT_LIMIT:,} characters; publish a file and name it.")
+    text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
-        if (before.sender, before.recipient, before.text) == (sender, recipient, text):
-            return before
-        raise Conflict(f"{client_id!r} was used for another message; take a new client_id.")
-    agent = None
-    if recipient == HUMAN:
-        teams.TEAMS.get(tx, team_id, lock=True)
-    else:
-        agent = teams.lock(tx, AgentId(recipient))
-    becomes_work = (
-        agent is not None
-        and sets_to_work
-        and kind in ASKS_FOR_WORK
-        and hops < MOST_HOPS
-        and not nodes.has_open(tx, agent.id)
-    )
+        return _repeated(before, sender=sender, recipient=recipient, text=text)
+    agent = _lock_recipient(tx, team_id, recipient)
+    may_start_work = sets_to_work and kind in ASKS_FOR_WORK and hops < MAX_HOPS
+    starts_work = agent is not None and may_start_work and not nodes.has_open(tx, agent.id)
     message = Message(
         id=MessageId(new_id("msg")),
         team_id=team_id,
@@ -92,32 +76,65 @@ def send(
         ref=ref,
         client_id=client_id,
         hops=hops,
-        seen_at=tx.now if becomes_work else None,
+        seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
         attachments=attachments,
         tainted_by=taint.of_words(tx, sender, node_id),
         call=call,
     )
+    _store(tx, message)
+    if agent is not None and starts_work:
+        create_work(tx, agent, [message])
+    # A message that has a reply node interrupts nobody: the reply decides whom to tell.
+    elif agent is not None and kind in INTERRUPTS and reply_id is None:
+        waiting.interrupt(tx, agent.id, [message])
+    return message
+
+
+def _checked(text: str, title: str, *, refusable: bool) -> tuple[str, str]:
+    """Return text and title within their limits. Raise `Refused` for a bad text if refusable."""
+    if not refusable:
+        text, title = texts.fit_message(text), texts.truncate(title, texts.TITLE)
+    if not text.strip():
+        raise Refused("An empty message says nothing; write what you want to say.")
+    if len(text) > TEXT_LIMIT:
+        raise Refused(f"A message holds {TEXT_LIMIT:,} characters; publish a file and name it.")
+    return text, title
+
+
+def _repeated(before: Message, *, sender: str, recipient: str, text: str) -> Message:
+    """Return the message stored under this client_id before. Raise `Conflict` if it differs."""
+    if (before.sender, before.recipient, before.text) == (sender, recipient, text):
+        return before
+    raise Conflict(f"{before.client_id!r} was used for another message; take a new client_id.")
+
+
+def _lock_recipient(tx: Tx, team_id: TeamId, recipient: str) -> Agent | None:
+    """Lock the row that orders the recipient's messages: the agent's, or for a person the team's.
+
+    Two transactions would otherwise take the same `seq`.
+    """
+    if recipient == HUMAN:
+        teams.TEAMS.get(tx, team_id, lock=True)
+        return None
+    return teams.lock(tx, AgentId(recipient))
+
+
+def _store(tx: Tx, message: Message) -> None:
     MESSAGES.insert(tx, message)
     deliveries.queue(tx, message)
-    sent = QuestionAsked if kind in NEEDS_ANSWER else MessageSent
+    sent = QuestionAsked if message.kind in NEEDS_ANSWER else MessageSent
     tx.emit(
-        team_id,
+        message.team_id,
         sent(
             message_id=message.id,
-            kind=kind,
-            sender=sender,
-            recipient=recipient,
-            text=text,
-            node_id=node_id,
+            kind=message.kind,
+            sender=message.sender,
+            recipient=message.recipient,
+            text=message.text,
+            node_id=message.node_id,
         ),
     )
-    if agent is not None:
-        if becomes_work:
-            become_work(tx, agent, [message])
-        elif kind in INTERRUPTS and reply_id is None:  # a reply decides who should hear it now
-            waiting.interrupt(tx, agent.id, [message])
-    return message
 
 
 def broadcast(
@@ -129,10 +146,10 @@ def broadcast(
     node_id: NodeId | None = None,
     hops: int = 0,
 ) -> list[Message]:
-    """Say something to everyone on the team but oneself.
+    """Send a message to every other member of the team.
 
-    Of those with nothing to do only the coordinator takes it up; the others hear it when they are
-    next at work: what is said to all should not cost a piece of work each.
+    Of the idle members only the coordinator starts work on it. The others read it when they next
+    work: a broadcast should not cost one node for each member.
     """
     return [
         send(
@@ -150,45 +167,48 @@ def broadcast(
     ]
 
 
-def hops_to(tx: Tx, lease: Lease, recipient: str) -> int:
-    """How long the exchange with this recipient is that the next message would belong to."""
+def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
+    """Return how many messages in a row have answered each other, with the next one to `recipient`.
+
+    Raise `Refused` beyond the limit, which ends endless exchanges of thanks.
+    """
     node = nodes.NODES.get(tx, lease.node_id)
     last = messages.last_seen_from(tx, lease.agent_id, recipient)
     is_recent = last is not None and (
         node.started_at is None or last.seen_at is None or last.seen_at >= node.started_at
     )
     hops = 1 + max(node.hops, last.hops if last is not None and is_recent else 0)
-    if hops > MOST_HOPS:
+    if hops > MAX_HOPS:
         raise Refused(
-            f"You and {name_of(tx, recipient)} have answered each other {MOST_HOPS} times in a "
+            f"You and {name_of(tx, recipient)} have answered each other {MAX_HOPS} times in a "
             "row. Act on what you know, hand in, or ask the human."
         )
     return hops
 
 
-def become_work(tx: Tx, agent: Agent, heard: Sequence[Message]) -> None:
-    """What was said to an agent with nothing to do is what it does next."""
-    from_human = any(message.sender == HUMAN for message in heard)
+def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
+    """Create a node from messages to an idle agent. The caller holds the agent's row lock."""
+    from_human = any(message.sender == HUMAN for message in received)
     node = planning.create(
         tx,
         team_id=agent.team_id,
-        task="\n\n".join(as_heard(tx, message) for message in heard),
-        title=f"Message from {name_of(tx, heard[0].sender)}",
+        task="\n\n".join(thread_text(tx, message) for message in received),
+        title=f"Message from {name_of(tx, received[0].sender)}",
         source="user" if from_human else "delegation",
-        creator_id=HUMAN if from_human else heard[0].sender,
+        creator_id=HUMAN if from_human else received[0].sender,
         assignee_id=roster.reinstate(tx, agent).id,
-        payer_id=None if from_human else heard[0].node_id,
-        hops=max(message.hops for message in heard),
+        payer_id=None if from_human else received[0].node_id,
+        hops=max(message.hops for message in received),
     )
-    for message in heard:
+    for message in received:
         if message.attachments:
             MESSAGES.update(tx, message.id, node_id=node.id)
 
 
-def as_heard(tx: Tx, message: Message) -> str:
-    """A message the way it stands in its hearer's thread."""
+def thread_text(tx: Tx, message: Message) -> str:
+    """Return a message as text for the thread of its recipient."""
     if message.kind in ("result", "failure"):
-        return message.text  # in an envelope of its own
+        return message.text  # such a text names its sender itself
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     return f"[Message from {name_of(tx, message.sender)}{kind}] {message.text}"
 
@@ -204,10 +224,7 @@ def ask(
     refusable: bool = True,
     call: ToolCall | None = None,
 ) -> Message:
-    """Put a question before the person; its answer comes back by the question's id.
-
-    A node that asks the same again while its question is open waits for that question.
-    """
+    """Send a question to the person. Return the open question if the node asks the same again."""
     if kind == "question":
         before = messages.open_question(tx, lease.node_id, text)
         if before is not None and before.options == tuple(options):
@@ -227,14 +244,16 @@ def ask(
     )
 
 
-def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None) -> Message:
-    """Write down the answer to a question, unless there is one already."""
+def record_answer(
+    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None
+) -> Message:
+    """Store the answer to a question and return the question. Raise if it has an answer already."""
     question = MESSAGES.get(tx, question_id)
     if question.kind not in NEEDS_ANSWER:
         raise Refused(
             f"{question_id} is a {question.kind}, not a question; send a message instead."
         )
-    # The agent's row before the question's, as a message that interrupts the agent locks them.
+    # The agent's row before the question's row: `waiting.interrupt` locks them in this order.
     teams.lock(tx, AgentId(question.sender))
     question = MESSAGES.get(tx, question_id, lock=True)
     decided: dict[str, Any] = {} if decision is None else {"decision": decision}
@@ -261,7 +280,7 @@ def close(tx: Tx, question_id: MessageId, text: str, *, decision: Decision | Non
         kind="answer",
         node_id=question.node_id,
         in_reply_to=question_id,
-        seen_at=tx.now,  # it is heard as the answer to its call
+        seen_at=tx.now,  # the agent gets it as the result of its tool call
     )
     MESSAGES.insert(tx, reply)
     return question

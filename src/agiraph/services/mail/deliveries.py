@@ -1,6 +1,6 @@
-"""Deliveries: every message for the person goes out through channels, however long that takes.
+"""Deliveries: queue the person's messages for channels, and record each attempt to send them.
 
-What became of the work is written down before and stays whatever a channel does.
+A delivery never changes the message it carries: a failed channel loses nothing from the inbox.
 """
 
 from collections.abc import Mapping
@@ -19,27 +19,28 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
-CLAIMED = timedelta(minutes=2)
-"""How long somebody may take to send before they count as dead."""
-FIRST_PAUSE = timedelta(seconds=10)
-LONGEST_PAUSE = timedelta(hours=1)
-MOST_TRIES = 10
-"""With pauses that grow threefold, the last one is some five hours after the first."""
-LONGEST_ERROR = 500
+CLAIM_TIMEOUT = timedelta(minutes=2)
+"""A claimed delivery without a report within this time is due again: its owner counts as dead."""
+FIRST_BACKOFF = timedelta(seconds=10)
+MAX_BACKOFF = timedelta(hours=1)
+MAX_TRIES = 10
+"""With a backoff that grows threefold, the last try is about five hours after the first."""
+MAX_ERROR_CHARS = 500
 
-Wanted = Mapping[str, frozenset[MessageKind]]
-"""Which kinds of messages go through which channel."""
+ChannelKinds = Mapping[str, frozenset[MessageKind]]
+"""The kinds of messages that each channel sends, by the channel's name."""
 
 
-def open_channels(tx: Tx, wanted: Wanted, *, alone: bool) -> None:
-    """From now on messages go through these channels. A new one does not get all that ever was.
+def open_channels(tx: Tx, wanted: ChannelKinds, *, alone: bool) -> None:
+    """Register the channels of this process. They get messages that are sent from now on.
 
-    Whoever is alone decides which there are; where there may be others, theirs stay open.
+    A process that is alone on the database removes all other channels; otherwise they may belong to
+    another process.
     """
     deliveries.add_channels(tx, wanted)
     if not alone:
         return
-    deliveries.forget_owners(tx)  # whoever was sending is dead
+    deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
     for channel in deliveries.channels(tx):
         if channel not in wanted:
             deliveries.drop_channel(tx, channel)
@@ -48,7 +49,7 @@ def open_channels(tx: Tx, wanted: Wanted, *, alone: bool) -> None:
 
 
 def queue(tx: Tx, message: Message) -> None:
-    """A message for the person's inbox is also for their channels, in the same transaction."""
+    """Queue a message to the person's inbox for each channel that sends its kind."""
     if message.recipient != HUMAN or message.kind not in INBOX:
         return
     for channel, kinds in deliveries.channels(tx).items():
@@ -66,33 +67,33 @@ def queue(tx: Tx, message: Message) -> None:
 
 
 def _first_due(tx: Tx, message: Message) -> datetime:
-    """Now; but nobody is woken for news that they did not ask for."""
+    """Return when the message may be sent: a briefing after the quiet hours, all others now."""
     if message.kind != "briefing":
         return tx.now
-    return quiet_hours.until(TEAMS.get(tx, message.team_id), tx.now) or tx.now
+    return quiet_hours.end_of_quiet(TEAMS.get(tx, message.team_id), tx.now) or tx.now
 
 
 def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:
-    """What is due for a channel, to be sent by this owner and nobody else."""
+    """Return due deliveries of a channel, claimed by this owner until `CLAIM_TIMEOUT`."""
     taken: list[OutgoingMessage] = []
     for delivery in deliveries.due(tx, channel, limit=limit):
-        if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIMED):
+        if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIM_TIMEOUT):
             continue
         message = MESSAGES.get(tx, delivery.message_id)
-        parcel = OutgoingMessage(
+        outgoing = OutgoingMessage(
             delivery=DELIVERIES.get(tx, delivery.id),
             message=message,
             team=TEAMS.get(tx, message.team_id).name,
             sender=planning.name_of(tx, message.sender),
             claimed_at=tx.now,
         )
-        taken.append(parcel)
+        taken.append(outgoing)
     return taken
 
 
-def sent(tx: Tx, claimed: Delivery) -> None:
-    """It was taken at the other end."""
-    if _mine(tx, claimed) is None:
+def mark_sent(tx: Tx, claimed: Delivery) -> None:
+    """Record that the channel accepted a delivery, unless the claim has passed to another owner."""
+    if not _lock_if_claimed(tx, claimed):
         return
     DELIVERIES.update(tx, claimed.id, status="sent", owner=None, error=None, sent_at=tx.now)
     tx.emit(
@@ -106,16 +107,18 @@ def sent(tx: Tx, claimed: Delivery) -> None:
     )
 
 
-def put_off(tx: Tx, claimed: Delivery, *, error: str, pause: float | None = None) -> None:
-    """It was not taken: try again later, at the other end's wish if it has one; or give up."""
-    if _mine(tx, claimed) is None:
+def retry_later(tx: Tx, claimed: Delivery, *, error: str, pause_s: float | None = None) -> None:
+    """Queue a failed delivery again with backoff, or give it up after `MAX_TRIES`.
+
+    `pause_s` is the pause that the receiver asked for; it applies if it is longer.
+    """
+    if not _lock_if_claimed(tx, claimed):
         return
-    error = error[:LONGEST_ERROR]
-    if claimed.tries >= MOST_TRIES:
+    error = error[:MAX_ERROR_CHARS]
+    if claimed.tries >= MAX_TRIES:
         return _give_up(tx, claimed, error=error)
-    wished = timedelta(seconds=pause or 0.0)
-    grown = max(FIRST_PAUSE * 3 ** (claimed.tries - 1), wished)
-    due = tx.now + min(grown, LONGEST_PAUSE)
+    backoff = max(FIRST_BACKOFF * 3 ** (claimed.tries - 1), timedelta(seconds=pause_s or 0.0))
+    due = tx.now + min(backoff, MAX_BACKOFF)
     DELIVERIES.update(tx, claimed.id, status="queued", owner=None, error=error, due_at=due)
     return tx.alarm()
 
@@ -134,15 +137,14 @@ def _give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
     )
 
 
-def _mine(tx: Tx, claimed: Delivery) -> Delivery | None:
-    """The row, unless somebody else has taken the delivery over meanwhile."""
+def _lock_if_claimed(tx: Tx, claimed: Delivery) -> bool:
+    """Lock the delivery's row. Return False if the claim is over; `tries` is the fencing token."""
     row = DELIVERIES.get(tx, claimed.id, lock=True)
-    is_mine = (row.status, row.owner, row.tries) == ("sending", claimed.owner, claimed.tries)
-    return row if is_mine else None
+    return (row.status, row.owner, row.tries) == ("sending", claimed.owner, claimed.tries)
 
 
 def redeliver(tx: Tx, delivery_id: str) -> Delivery:
-    """Try again what was given up, or send once more what may not have been read."""
+    """Queue a failed or sent delivery again, with all its tries."""
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
         raise Refused(f"{delivery_id} is {delivery.status} and goes out by itself.")

@@ -1,4 +1,4 @@
-"""Inbox: what agents put before the person. Reading marks an item; nothing ever takes it away."""
+"""Inbox: the messages of agents to the person, with their state. Items are never removed."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from agiraph.store import deliveries, messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-MOST = 500
+MAX_PAGE_ITEMS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,24 +20,26 @@ class Item:
     message: Message
     state: State
     needs_answer: bool
-    """Whether somebody waits for the person's word."""
+    """Whether a node waits for the person's answer."""
     deliveries: tuple[Delivery, ...] = ()
-    """How it fared on its way to the person's channels."""
+    """The deliveries to the person's channels, with their state."""
 
 
-class Page(NamedTuple):
+class InboxPage(NamedTuple):
     items: list[Item]
     cursor: str | None
-    """Where the next page begins; None if this was the last."""
+    """The `after` of the next page; None on the last page."""
 
 
-def items(tx: Tx, *, after: str = "", limit: int = 100) -> Page:
-    """What needs an answer first, what has waited longest before the others; then the newest."""
-    if not 1 <= limit <= MOST:
-        raise Refused(f"A page has 1 to {MOST} items, not {limit}.")
+def page(tx: Tx, *, after: str = "", limit: int = 100) -> InboxPage:
+    """Return items that need an answer, oldest first, followed by all others, newest first."""
+    if not 1 <= limit <= MAX_PAGE_ITEMS:
+        raise Refused(f"A page has 1 to {MAX_PAGE_ITEMS} items, not {limit}.")
     part, _, last = after.partition(":")
     if after and (part not in ("open", "rest") or not last):
-        raise Refused(f"{after!r} is no place in the inbox; take the cursor of the page before.")
+        raise Refused(
+            f"{after!r} is not a cursor of the inbox; use the cursor of the previous page."
+        )
     found: list[Message] = []
     if part != "rest":
         found = messages.waiting_for_person(tx, after=last, limit=limit + 1)
@@ -47,18 +49,19 @@ def items(tx: Tx, *, after: str = "", limit: int = 100) -> Page:
         found += messages.at_rest(tx, before=before, limit=limit + 1 - len(found))
     shown = [_item(tx, message, message.id in waiting) for message in found[:limit]]
     if len(found) <= limit:
-        return Page(shown, None)
+        return InboxPage(shown, None)
     end = shown[-1]
-    return Page(shown, f"{'open' if end.needs_answer else 'rest'}:{end.message.id}")
+    return InboxPage(shown, f"{'open' if end.needs_answer else 'rest'}:{end.message.id}")
 
 
 def item(tx: Tx, message_id: MessageId) -> Item:
+    """Return one inbox item. Raise `NotFound` for messages that are not in the inbox."""
     message = _find(tx, message_id)
     return _item(tx, message, messages.is_waiting(tx, message_id))
 
 
-def read(tx: Tx, message_id: MessageId) -> Item:
-    """The person has seen this; an item stays where it is."""
+def mark_read(tx: Tx, message_id: MessageId) -> Item:
+    """Record that the person has read an item."""
     message = _find(tx, message_id, lock=True)
     if message.seen_at is None:
         messages.mark_seen(tx, [message.id])
@@ -66,8 +69,8 @@ def read(tx: Tx, message_id: MessageId) -> Item:
     return item(tx, message_id)
 
 
-def unread(tx: Tx) -> int:
-    """How many items the person has neither read nor answered."""
+def count_unread(tx: Tx) -> int:
+    """Return how many items the person has neither read nor answered."""
     return messages.count_unread(tx)
 
 

@@ -1,58 +1,34 @@
-"""Quiet: the hours in which nobody is disturbed by news they did not ask for."""
+"""Quiet hours: the daily hours in which no briefings are sent to the person's channels."""
 
-import re
-from datetime import UTC, datetime, time, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime
 
+from agiraph.domain import hours as daily
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
+from agiraph.domain.moments import parse_zone
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
-_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
+def set_hours(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team:
+    """Set the team's quiet hours, such as `22:00-07:00` in a time zone. An empty text means none.
 
-def keep(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team:
-    """When briefings wait with their way to channels: `22:00-07:00` in a time zone; empty: never.
-
-    The inbox has them at once: it disturbs nobody.
+    Quiet hours delay channels only: the inbox shows a briefing at once.
     """
     TEAMS.get(tx, team_id, lock=True)
-    if hours:
-        begin, end = _hours(hours)
-        if begin == end:
-            raise Refused(f"Quiet hours {hours!r} begin and end at once; leave them empty instead.")
-    _zone(zone)
+    if hours and daily.parse(hours).is_whole_day:
+        raise Refused(
+            f"Quiet hours {hours!r} leave no time to send anything; leave out at least a minute."
+        )
+    parse_zone(zone)
     TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
     return TEAMS.get(tx, team_id)
 
 
-def until(team: Team, now: datetime) -> datetime | None:
-    """When the quiet hours end that it is now in, if it is."""
+def end_of_quiet(team: Team, now: datetime) -> datetime | None:
+    """Return when the current quiet hours end, or None outside of quiet hours."""
     if not team.quiet_hours:
         return None
-    begin, end = _hours(team.quiet_hours)
-    zone = _zone(team.quiet_zone)
-    local = now.astimezone(zone)
-    at = local.time()
-    is_quiet = begin <= at < end if begin < end else at >= begin or at < end
-    if not is_quiet:
-        return None
-    day = local.date() if at < end else local.date() + timedelta(days=1)
-    return datetime.combine(day, end, tzinfo=zone).astimezone(UTC)
-
-
-def _hours(written: str) -> tuple[time, time]:
-    found = _HOURS.fullmatch(written)
-    if found is None:
-        raise Refused(f"Quiet hours {written!r} are written HH:MM-HH:MM, such as 22:00-07:00.")
-    from_hour, from_minute, to_hour, to_minute = (int(part) for part in found.groups())
-    return time(from_hour, from_minute), time(to_hour, to_minute)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Refused(f"There is no time zone {name!r}; write one as Europe/Berlin.") from error
+    quiet = daily.parse(team.quiet_hours)
+    return quiet.next_end(now, team.quiet_zone) if quiet.contain(now, team.quiet_zone) else None

@@ -1,207 +1,120 @@
-"""Ringing: what becomes of a trigger whose time has come, or whose event or call has."""
+"""Due: hand a trigger to its kind when its time, an event, a file hash or a request has come.
+
+Every function locks the agent's row before the trigger's row, as do all functions that give the
+agent work; the opposite order would deadlock with them.
+"""
 
 import hmac
-from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
+from typing import NamedTuple
 
-import orjson
-
-from agiraph.domain import cron
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId, TriggerId, new_id
-from agiraph.domain.triggers import Firing, Trigger
+from agiraph.domain.triggers import LATE_AFTER, Firing, Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import taint
 from agiraph.services.mail.bus import TEXT_LIMIT
-from agiraph.services.triggers import configuration, firing, wake_gate
+from agiraph.services.triggers import firing
 from agiraph.services.triggers.definitions import hash_of
-from agiraph.services.triggers.firing import KEPT, MISFIRE
-from agiraph.store import events, teams, triggers
+from agiraph.services.triggers.kinds import registry
+from agiraph.services.triggers.kinds.base import FileHashes
+from agiraph.store import teams, triggers
 from agiraph.store.teams import TEAMS
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
-LATE = timedelta(minutes=2)
-"""How late a slot may be and still count as on time."""
-MOST_MADE_UP = 24
-"""Missed slots that misfire 'all' makes up for at once."""
-HEARD_AT_ONCE = 500
-A_CALLER = "whoever calls a webhook"
-"""What its words are tainted by."""
 
-
-def _held(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
-    """An active trigger, held; the agent first, as everyone does who hands it work."""
+def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
+    """Lock a trigger and its agent. Return None if the trigger or its team is not active."""
     found = TRIGGERS.find(tx, trigger_id)
     if found is None:
         return None
     agent = teams.lock(tx, found.agent_id)
     trigger = TRIGGERS.get(tx, trigger_id, lock=True)
     team = TEAMS.get(tx, trigger.team_id)
-    # What is due in a paused team stays due until it goes on.
+    # In a paused team a due trigger stays due; resuming the team arms it again.
     is_active = (trigger.status, team.status) == ("active", "active")
-    return (trigger, agent) if is_active and _makes_sense(tx, trigger) else None
+    return (trigger, agent) if is_active and _is_readable(tx, trigger) else None
 
 
-def _makes_sense(tx: Tx, trigger: Trigger) -> bool:
-    """Whether it can still be read: a zone may be unknown here. What cannot ends, alone."""
+def _is_readable(tx: Tx, trigger: Trigger) -> bool:
+    """Tell whether the stored configuration is still valid here; end the trigger if it is not.
+
+    A time zone may be missing on another machine. One such trigger must not stop the others.
+    """
     try:
-        configuration.read(trigger.type, trigger.config)
+        registry.kind_of(trigger).read(trigger.config)
     except Refused as refusal:
         firing.end(tx, trigger, "expired", f"it makes no sense any more: {refusal}")
         return False
     return True
 
 
-def ring(tx: Tx, trigger_id: TriggerId) -> None:
-    """Its timer rang: let it fire, or find out that there is nothing to fire for."""
-    held = _held(tx, trigger_id)
-    if held is None:
+def fire_due(tx: Tx, trigger_id: TriggerId) -> None:
+    """Handle the timer of a trigger, which has expired."""
+    locked = _lock_active(tx, trigger_id)
+    if locked is None:
         return
-    trigger, agent = held
+    trigger, agent = locked
     if trigger.due_at is None:
         return
-    if trigger.due_at > tx.now:  # it was put off meanwhile
+    if trigger.due_at > tx.now:  # the due time was moved after the timer was taken
         return firing.arm(tx, trigger, trigger.due_at)
-    match trigger.type:
-        case "scheduled":
-            _ring_schedule(tx, trigger, trigger.due_at)
-        case "delayed" | "at_time":
-            _ring_once(tx, trigger, trigger.due_at)
-        case "heartbeat":
-            wake_gate.beat(tx, trigger, agent)
-        case "on_idle":
-            wake_gate.idle(tx, trigger, agent)
-        case "on_event":
-            hear(tx, trigger_id)
-        case "webhook":
-            firing.arm(tx, trigger, None)
+    registry.kind_of(trigger).on_due(tx, trigger, agent)
 
 
-def _ring_once(tx: Tx, trigger: Trigger, due: datetime) -> None:
-    if trigger.misfire == "skip" and tx.now - due > LATE:
-        firing.skip(tx, trigger, firing.at(due), MISFIRE)
-    else:
-        firing.handle(tx, trigger, firing.at(due))
-    firing.go_on(tx, trigger, None)
-
-
-def _ring_schedule(tx: Tx, trigger: Trigger, due: datetime) -> None:
-    """Handle every slot up to now: the clock may have jumped, or nobody was there."""
-    schedule = cron.parse(trigger.config["cron"], trigger.zone)
-    if trigger.until is not None and due > trigger.until:
-        return firing.go_on(tx, trigger, due)
-    after = schedule.next(due)
-    if tx.now - due <= LATE and (after is None or after > tx.now):
-        firing.handle(tx, trigger, firing.at(due))
-        return firing.go_on(tx, trigger, after)
-    end = tx.now if trigger.until is None else min(tx.now, trigger.until)
-    latest = schedule.last(end, not_before=due) or due
-    made_up = _made_up(schedule, trigger, due, latest, now=tx.now)
-    _skip(tx, schedule, trigger, due, made_up[0] - cron.MINUTE if made_up else latest)
-    for slot in made_up:
-        trigger = TRIGGERS.get(tx, trigger.id)
-        if trigger.max_fires is None or trigger.fired < trigger.max_fires:
-            firing.handle(tx, trigger, firing.at(slot))
-    return firing.go_on(tx, trigger, schedule.next(latest))
-
-
-def _skip(tx: Tx, schedule: cron.Cron, trigger: Trigger, due: datetime, until: datetime) -> None:
-    """Record the slots from the due one on that nobody was there for."""
-    last = schedule.last(until, not_before=due)
-    if last is not None:
-        count = schedule.count(due, last)
-        firing.skip(tx, trigger, firing.at(due), MISFIRE, count=count, last=firing.at(last))
-
-
-def _made_up(
-    schedule: cron.Cron, trigger: Trigger, due: datetime, latest: datetime, *, now: datetime
-) -> list[datetime]:
-    """The slots that fire, of those from the due one to the latest."""
-    if trigger.misfire == "all":
-        found = [latest]
-        while len(found) < MOST_MADE_UP and found[0] > due:
-            earlier = schedule.last(found[0] - cron.MINUTE, not_before=due)
-            if earlier is None:
-                break
-            found.insert(0, earlier)
-        return found
-    return [] if trigger.misfire == "skip" and now - latest > LATE else [latest]
-
-
-def look(tx: Tx, trigger_id: TriggerId, hashes: wake_gate.Hashes) -> None:
-    """The files a heartbeat watches were looked at: now it can be decided."""
+def apply_file_hashes(tx: Tx, trigger_id: TriggerId, hashes: FileHashes) -> None:
+    """Continue with a due trigger whose watched files have been read."""
     triggers.drop_errand(tx, triggers.look_of(trigger_id).id)
-    held = _held(tx, trigger_id)
-    if held is not None and held[0].due_at is not None and held[0].due_at <= tx.now:
-        wake_gate.beat(tx, held[0], held[1], hashes)
+    locked = _lock_active(tx, trigger_id)
+    if locked is not None and locked[0].due_at is not None and locked[0].due_at <= tx.now:
+        registry.kind_of(locked[0]).on_files_read(tx, *locked, hashes)
 
 
-def rest(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """An agent has no more work: its heartbeats are due some time from now."""
-    quiet = firing.is_quiet(last)
-    for trigger in triggers.at_rest(tx, agent.id):
-        if not _makes_sense(tx, trigger):
+def agent_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
+    """Set the due times that count from the end of the agent's last work, which is `last`."""
+    is_quiet = firing.found_nothing_to_do(last)
+    for trigger in triggers.active_of_agent(tx, agent.id):
+        kind = registry.kind_of(trigger)
+        if not kind.is_due_after_work or not _is_readable(tx, trigger):
             continue
-        found_nothing = trigger.quiet + int(last.trigger_id == trigger.id)
-        wake_gate.rest(tx, trigger, quiet=found_nothing if quiet else 0)
+        quiet = trigger.quiet + int(last.trigger_id == trigger.id)
+        kind.on_agent_idle(tx, trigger, quiet=quiet if is_quiet else 0)
 
 
-def hear(tx: Tx, trigger_id: TriggerId) -> bool:
-    """Look at what happened since it last did, event by event; whether there may be more."""
-    held = _held(tx, trigger_id)
-    if held is None:
-        return False
-    trigger = held[0]
-    form = configuration.read(trigger.type, trigger.config)
-    assert isinstance(form, configuration.OnEvent)
-    head = events.head(tx, trigger.team_id)
-    heard = triggers.matching_events(tx, trigger, form.event_pattern, limit=HEARD_AT_ONCE)
-    cursor = min(heard[-1].seq, head) if len(heard) == HEARD_AT_ONCE else head
-    due: datetime | None = None
-    for event in heard:
-        if event.seq > head or not _concerns(tx, trigger, form, event):
-            continue
-        may_fire = (trigger.fired_at or tx.now) + timedelta(seconds=form.min_seconds)
-        if trigger.fired_at is not None and tx.now < may_fire:
-            cursor, due = event.seq - 1, may_fire  # heard when its time has come
-            break
-        tainted_by = taint.of_nodes(tx, filter(None, [event.data.get("node_id")]))
-        slot, news = f"event {event.seq}", _told(event)
-        firing.handle(tx, trigger, slot, news=news, tainted_by=tainted_by)
-        trigger = TRIGGERS.get(tx, trigger_id)
-        if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
-            cursor = event.seq
-            break
-    TRIGGERS.update(tx, trigger_id, cursor=cursor)
-    firing.go_on(tx, trigger, due)
-    return due is None and cursor < head
+class EventListener(NamedTuple):
+    """A trigger that waits for events of a team, with the pattern of the types it waits for."""
+
+    team_id: TeamId
+    trigger_id: TriggerId
+    pattern: str
+    is_behind: bool
+    """Whether there are events that it has not read."""
 
 
-def _concerns(tx: Tx, trigger: Trigger, form: configuration.OnEvent, event: Event) -> bool:
-    """Whether an event is what the trigger waits for, and not what it brought about itself."""
-    if not fnmatchcase(event.type, form.event_pattern):
-        return False
-    if event.data.get("trigger_id") == trigger.id:
-        return False
-    for key, value in form.filter.items():
-        if key not in event.data or str(event.data[key]) != str(value):
-            return False
-    node_id = event.data.get("node_id")
-    return not (isinstance(node_id, str) and triggers.led_to(tx, trigger.id, node_id))
+def event_listeners(tx: Tx) -> list[EventListener]:
+    """Return all active triggers that wait for events, of active teams."""
+    followers = {type: kind for type, kind in registry.KINDS.items() if kind.follows_events}
+    return [
+        EventListener(
+            found.team_id,
+            found.trigger_id,
+            registry.kind_named(found.type).event_pattern(found.config),
+            found.is_behind,
+        )
+        for found in triggers.event_followers(tx, list(followers))
+    ]
 
 
-def _told(event: Event) -> str:
-    data = orjson.dumps(event.data, default=str).decode()
-    return f"What happened: {event.type} at {event.at:%Y-%m-%d %H:%M} UTC: {data[:KEPT]}"
+def read_events(tx: Tx, trigger_id: TriggerId) -> bool:
+    """Let a trigger read the events after its cursor. Return whether there may be more."""
+    locked = _lock_active(tx, trigger_id)
+    return locked is not None and registry.kind_of(locked[0]).on_events(tx, locked[0])
 
 
-def hit(
+def receive_request(
     tx: Tx, trigger_id: TriggerId, secret: str, body: str, *, delivery: str | None = None
 ) -> Firing:
-    """Somebody calls a webhook. The same delivery again has no further effect."""
+    """Fire a webhook. A second request with the same delivery id returns the first one's firing."""
     found = TRIGGERS.find(tx, trigger_id)
     if found is None or not hmac.compare_digest(found.secret or "", hash_of(secret)):
         raise NotFound("webhook", trigger_id, known="Its address or its secret is wrong.")
@@ -210,16 +123,12 @@ def hit(
     slot = new_id("hit") if delivery is None else f"hit {delivery[:200]}"
     if before := triggers.firing(tx, trigger_id, slot):
         return before
-    held = _held(tx, trigger_id)
-    if held is None:
+    locked = _lock_active(tx, trigger_id)
+    if locked is None:
         raise Refused(f"{trigger_id} takes nothing at present: it, or its team, is not active.")
-    trigger = held[0]
-    said = f"It was called with this, which is data and not an order:\n{body[:KEPT]}"
-    done = firing.handle(tx, trigger, slot, news=said, tainted_by=A_CALLER)
-    firing.go_on(tx, trigger, None)
-    return done
+    return registry.kind_of(locked[0]).on_request(tx, locked[0], slot, body)
 
 
 def overdue(tx: Tx, team_id: TeamId | None = None) -> list[Trigger]:
-    """Triggers that should have fired and did not."""
-    return triggers.overdue(tx, since=tx.now - LATE, team_id=team_id)
+    """Return the active triggers whose due time has passed without a firing."""
+    return triggers.overdue(tx, since=tx.now - LATE_AFTER, team_id=team_id)

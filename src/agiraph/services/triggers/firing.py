@@ -1,23 +1,23 @@
-"""Firing: what happens in a slot of a trigger, written down with it. Once each, or not at all."""
+"""Firing: carry out a trigger's action for one slot and record the outcome, in one transaction.
+
+A slot is fired or skipped at most once: its row in `firings` and its effect commit together.
+"""
 
 from datetime import datetime
-from typing import Any
-
-import orjson
+from typing import Any, NamedTuple
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
 from agiraph.domain.ids import NodeId
 from agiraph.domain.taint import graver
-from agiraph.domain.triggers import NOTHING_TO_DO, ONCE, Firing, Outcome, Trigger, TriggerStatus
+from agiraph.domain.triggers import NOTHING_TO_DO, Firing, Outcome, Trigger, TriggerStatus
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, planning, taint
 from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.services.triggers import configuration
 from agiraph.store import nodes, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -27,29 +27,30 @@ from agiraph.store.tx import Tx
 TIMER = "trigger:"
 OVERLAP = "overlap"
 MISFIRE = "misfire"
-KEPT = 4000
-"""Characters of an earlier result, or of what set a trigger off, that its waking is told."""
+EXCERPT_CHARS = 4000
+"""Characters of an earlier result, an event or a request that the woken agent is shown."""
 
 
-def at(moment: datetime) -> str:
-    """The name of the slot at that moment."""
+def slot_at(moment: datetime) -> str:
+    """Return the name of the slot at this moment."""
     return moment.isoformat(timespec="seconds")
 
 
-def handle(
-    tx: Tx, trigger: Trigger, slot: str, *, news: str = "", tainted_by: str | None = None
+def fire(
+    tx: Tx, trigger: Trigger, slot: str, *, why: str, news: str = "", tainted_by: str | None = None
 ) -> Firing:
-    """Let the trigger fire in this slot, unless something stands against it; recorded either way.
+    """Carry out the trigger's action in this slot, or skip the slot and record the reason.
 
-    The caller holds the trigger's row, and has seen to it that the slot was not handled before.
-    `tainted_by` is about the news.
+    The caller holds the lock of the trigger's row and has checked that the slot has no firing yet.
+    `why` is the kind's description of the cause. `tainted_by` is about the news.
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
-    if trigger.action == "wake_agent" and (spent := _spent(tx, trigger)):
+    if trigger.action == "wake_agent" and (spent := _exhausted_budget(tx, trigger)):
         return skip(tx, trigger, slot, f"budget: {spent}")
+    cause = _Cause(why, news, graver(trigger.tainted_by, tainted_by))
     try:
-        firing = _act(tx, trigger, slot, news, graver(trigger.tainted_by, tainted_by))
+        firing = _perform(tx, trigger, slot, cause)
     except Refused as refusal:
         return skip(tx, trigger, slot, str(refusal))
     FIRINGS.insert(tx, firing)
@@ -70,7 +71,7 @@ def handle(
 def skip(
     tx: Tx, trigger: Trigger, slot: str, reason: str, *, count: int = 1, last: str | None = None
 ) -> Firing:
-    """Let a slot, or several in a row, pass; that is recorded, too."""
+    """Record a slot, or `count` slots from `slot` to `last`, as skipped for this reason."""
     firing = Firing(
         trigger_id=trigger.id,
         slot=slot,
@@ -95,27 +96,14 @@ def skip(
     return firing
 
 
-def _spent(tx: Tx, trigger: Trigger) -> StopReason | None:
+def _exhausted_budget(tx: Tx, trigger: Trigger) -> StopReason | None:
+    """Return which budget of the work that pays for the trigger is used up, if one is."""
     payer = triggers.payer(tx, trigger)
     return None if payer is None else budgets.exhausted_above(tx, payer)
 
 
-def go_on(tx: Tx, trigger: Trigger, due: datetime | None) -> None:
-    """Be due again then; or end, if this was the last time."""
-    trigger = TRIGGERS.get(tx, trigger.id)
-    if trigger.type in ONCE:
-        return end(tx, trigger, "expired", "it was for one time")
-    if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
-        return end(tx, trigger, "expired", f"it has fired {trigger.fired} times, as agreed")
-    if trigger.until is not None and max(due or tx.now, tx.now) > trigger.until:
-        return end(tx, trigger, "expired", f"its time was over on {trigger.until:%Y-%m-%d %H:%M}")
-    if trigger.type == "scheduled" and due is None:
-        return end(tx, trigger, "expired", "its schedule has come to an end")
-    return arm(tx, trigger, due)
-
-
 def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
-    """Set the time at which it rings next."""
+    """Set the trigger's due time and its timer, or remove both. `changes` are other columns."""
     TRIGGERS.update(tx, trigger.id, due_at=due, **changes)
     if due is None:
         triggers.drop_timer(tx, TIMER + trigger.id)
@@ -124,7 +112,7 @@ def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
 
 
 def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
-    """Let a trigger be over; what it set off goes on."""
+    """End a trigger. Work that it has started continues."""
     TRIGGERS.update(tx, trigger.id, status=status, due_at=None, ended_at=tx.now, ended=why)
     triggers.drop_timer(tx, TIMER + trigger.id)
     triggers.drop_errands(tx, trigger.id)
@@ -139,13 +127,22 @@ def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:
     )
 
 
-def _act(tx: Tx, trigger: Trigger, slot: str, news: str, tainted_by: str | None) -> Firing:
+class _Cause(NamedTuple):
+    """Why a trigger fires, as the woken agent is told."""
+
+    why: str
+    news: str
+    tainted_by: str | None
+
+
+def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
+    """Carry out the trigger's action. Raise `Refused` if it cannot be carried out now."""
     node_id, outcome = None, "fired"
     match trigger.action:
         case "wake_agent":
-            node_id = _wake(tx, trigger, news, tainted_by).id
+            node_id = _wake(tx, trigger, cause).id
         case "run_node":
-            node_id = _run(tx, trigger).id
+            node_id = _start_node(tx, trigger).id
         case "send_message":
             bus.send(
                 tx,
@@ -156,6 +153,7 @@ def _act(tx: Tx, trigger: Trigger, slot: str, news: str, tainted_by: str | None)
                 node_id=trigger.payer_id,
             )
         case "run_callback":
+            # The callback runs outside of any transaction: the trigger worker takes the errand.
             outcome = "calling"
             errand = Errand(f"call:{trigger.id}:{slot}", trigger.id, slot)
             triggers.leave_errand(tx, errand)
@@ -168,16 +166,16 @@ def _act(tx: Tx, trigger: Trigger, slot: str, news: str, tainted_by: str | None)
     )
 
 
-def called(tx: Tx, errand: Errand, *, outcome: Outcome, reason: str) -> bool:
-    """What became of a callback; False if somebody reported that before."""
+def finish_callback(tx: Tx, errand: Errand, *, outcome: Outcome, reason: str) -> bool:
+    """Record the outcome of a callback. Return False if another process has recorded it before."""
     triggers.drop_errand(tx, errand.id)
     return triggers.close_firing(
-        tx, errand.trigger_id, errand.slot, outcome=outcome, reason=reason[:KEPT]
+        tx, errand.trigger_id, errand.slot, outcome=outcome, reason=reason[:EXCERPT_CHARS]
     )
 
 
-def _run(tx: Tx, trigger: Trigger) -> WorkNode:
-    """Hand out a node that was put on the board for later."""
+def _start_node(tx: Tx, trigger: Trigger) -> WorkNode:
+    """Assign the node that the trigger's payload names, which waits on the board."""
     node = NODES.get(tx, NodeId(trigger.payload["node_id"]), lock=True)
     if node.status is not NodeStatus.PENDING:
         raise Refused(f"{node.id} is {node.status}, it cannot be started any more.")
@@ -186,12 +184,13 @@ def _run(tx: Tx, trigger: Trigger) -> WorkNode:
     return planning.assign_ready(tx, node)
 
 
-def _wake(tx: Tx, trigger: Trigger, news: str, tainted_by: str | None) -> WorkNode:
-    """The agent gets up: what it finds before it is a node of this trigger's."""
+def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
+    """Create the node in which the trigger's agent wakes up."""
     team = TEAMS.get(tx, trigger.team_id)
     agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
     last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
-    title, task = _words(tx, trigger, team, news, last)
+    title, task = _title_and_task(tx, trigger, team, cause, last)
+    tainted_by = cause.tainted_by
     if last is not None:
         tainted_by = graver(tainted_by, taint.of_nodes(tx, [last.id]))
     return planning.create(
@@ -209,63 +208,41 @@ def _wake(tx: Tx, trigger: Trigger, news: str, tainted_by: str | None) -> WorkNo
 
 
 def _is_cycle(trigger: Trigger, team: Team) -> bool:
-    """Whether it is the heartbeat of a team without an end."""
+    """Tell whether the firing begins a cycle of an infinite team: its heartbeat has no task."""
     return team.mode == "infinite" and not trigger.payload.get("task")
 
 
-def _words(
-    tx: Tx, trigger: Trigger, team: Team, news: str, last: WorkNode | None
+def _title_and_task(
+    tx: Tx, trigger: Trigger, team: Team, cause: _Cause, last: WorkNode | None
 ) -> tuple[str, str]:
-    """What the work is called, and what the agent is told when it wakes."""
+    """Return the new node's title and the text that the agent is given."""
     task = str(trigger.payload.get("task", ""))
     made = f"{trigger.created_at:%Y-%m-%d %H:%M} UTC"
     if trigger.promised_to is not None:
         whom = planning.name_of(tx, trigger.promised_to)
-        words = prompt("promise").format(whom=whom, made=made, what=task)
-        return f"Promise: {first_line(task)}", words
+        text = prompt("promise").format(whom=whom, made=made, what=task)
+        return f"Promise: {first_line(task)}", text
     if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
-        words = prompt("cycle").format(
-            number=number, goal=team.goal, news=news, before=_before(last)
+        text = prompt("cycle").format(
+            number=number, goal=team.goal, news=cause.news, before=_last_words(last)
         )
-        return f"Cycle {number}", words
+        return f"Cycle {number}", text
     if not task:
-        return "Heartbeat", prompt("heartbeat").format(news=news)
-    words = prompt("woken").format(
-        task=task, why=described(trigger), id=trigger.id, made=made, news=f" {news}" if news else ""
-    )
-    return first_line(task), words
+        return "Heartbeat", prompt("heartbeat").format(news=cause.news)
+    news = f" {cause.news}" if cause.news else ""
+    text = prompt("woken").format(task=task, why=cause.why, id=trigger.id, made=made, news=news)
+    return first_line(task), text
 
 
-def _before(last: WorkNode | None) -> str:
-    """Where the agent said it stood when it last rested."""
+def _last_words(last: WorkNode | None) -> str:
+    """Return the checkpoint and the result of the agent's last node, for its next cycle."""
     said = [] if last is None else [last.checkpoint, last.result]
-    return "\n\n".join(text[:KEPT] for text in said if text) or "(this is the first)"
+    return "\n\n".join(text[:EXCERPT_CHARS] for text in said if text) or "(this is the first)"
 
 
-def described(trigger: Trigger) -> str:
-    """When a trigger fires, in words."""
-    form = configuration.read(trigger.type, trigger.config)
-    match form:
-        case configuration.Scheduled():
-            return f"it is scheduled for {form.cron!r} ({trigger.zone})"
-        case configuration.Delayed():
-            return f"it was put off by {form.delay_seconds:g} seconds"
-        case configuration.AtTime():
-            return f"it was set for {form.at} ({trigger.zone})"
-        case configuration.Heartbeat():
-            return f"it is your heartbeat of {form.interval_seconds:g} seconds"
-        case configuration.OnIdle():
-            return f"you have done nothing for {form.idle_seconds:g} seconds"
-        case configuration.OnEvent():
-            filter = f" with {orjson.dumps(form.filter).decode()}" if form.filter else ""
-            return f"it waits for {form.event_pattern}{filter}"
-        case _:
-            return "somebody called its webhook"
-
-
-def is_quiet(node: WorkNode) -> bool:
-    """Whether an agent woke up and found nothing to do."""
+def found_nothing_to_do(node: WorkNode) -> bool:
+    """Tell whether a trigger started this node and its agent reported nothing to do."""
     return node.source == "trigger" and (
         node.stop_reason is StopReason.NOTHING_TO_DO or (node.result or "").strip() == NOTHING_TO_DO
     )

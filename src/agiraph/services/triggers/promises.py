@@ -1,15 +1,15 @@
-"""Promises: what an agent said it would do by then; its waking reminds it, and all can see."""
+"""Promises: what an agent promised to do by a time, kept as one-shot triggers that remind it."""
 
 from typing import Literal, NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import HUMAN, AgentId
+from agiraph.domain.moments import parse_deadline
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
-from agiraph.services.triggers import configuration
-from agiraph.services.triggers import definitions as making
+from agiraph.services.triggers import definitions
 from agiraph.store import triggers
 from agiraph.store.tx import Tx
 
@@ -23,7 +23,7 @@ class Promise(NamedTuple):
     state: State
 
 
-def give(
+def make(
     tx: Tx,
     agent: Agent,
     node: WorkNode,
@@ -34,11 +34,11 @@ def give(
     to: str = HUMAN,
     tainted_by: str | None = None,
 ) -> Promise:
-    """Promise something for a time; the agent is woken then to keep it."""
+    """Record a promise and create the trigger that wakes the agent at its time."""
     if not what.strip():
         raise Refused("Say what you promise.")
-    due = configuration.when(when, tx.now, zone)
-    made = making.create(
+    due = parse_deadline(when, tx.now, zone)
+    made = definitions.create(
         tx,
         agent_id=agent.id,
         type="at_time",
@@ -53,15 +53,15 @@ def give(
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
-    """Everything this agent has promised, and what came of it, oldest first."""
+    """Return all promises of an agent with their state, oldest first."""
     return [
         Promise(str(t.payload["task"]), t.promised_to or HUMAN, t, _state(tx, t))
         for t in triggers.promised(tx, agent_id)
     ]
 
 
-def promises(tx: Tx, agent_id: AgentId) -> list[Promise]:
-    """What this agent has promised and not done yet."""
+def open_of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
+    """Return the promises that the agent has neither kept nor broken."""
     return [promise for promise in of_agent(tx, agent_id) if promise.state == "open"]
 
 
@@ -70,14 +70,14 @@ def _state(tx: Tx, trigger: Trigger) -> State:
         return "open"
     node = triggers.last_node(tx, trigger.id)
     if node is None:
-        return "broken"  # it never came to that
+        return "broken"  # the trigger ended without waking the agent
     if not node.status.is_final:
         return "open"
     return "kept" if node.status is NodeStatus.COMPLETED else "broken"
 
 
-def line(tx: Tx, promise: Promise) -> str:
-    """A promise in a line, for whoever made it."""
+def as_line(tx: Tx, promise: Promise) -> str:
+    """Return a promise as a list item for a prompt of its agent."""
     due = promise.trigger.due_at
     by = "now" if due is None else f"{due:%Y-%m-%d %H:%M} UTC"
     return f"- to {planning.name_of(tx, promise.to)}, by {by}: {promise.what}"

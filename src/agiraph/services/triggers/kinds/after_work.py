@@ -1,0 +1,30 @@
+"""After work: the part shared by kinds that are due some time after their agent's last work."""
+
+from datetime import datetime, timedelta
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.triggers import Trigger
+from agiraph.services.triggers import firing
+from agiraph.services.triggers.kinds.base import C, Kind
+from agiraph.store import nodes
+from agiraph.store.tx import Tx
+
+
+class AfterWork(Kind[C]):
+    is_due_after_work = True
+
+    def idle_s(self, config: C) -> float:
+        """Return how many seconds after the agent's last work the trigger is due."""
+        raise NotImplementedError
+
+    def next_due(self, config: C, after: datetime) -> datetime:
+        return after + timedelta(seconds=self.idle_s(config))
+
+    def on_agent_idle(self, tx: Tx, trigger: Trigger, *, quiet: int) -> None:
+        due = self.next_due(self.read(trigger.config), tx.now)
+        firing.arm(tx, trigger, due, rested_at=tx.now, quiet=quiet)
+
+    def rearm_after_work(self, tx: Tx, trigger: Trigger, agent: Agent, config: C) -> None:
+        """Be due again after the agent's work; if the firing started none, count from now."""
+        is_working = nodes.has_open(tx, agent.id)
+        self.rearm(tx, trigger, None if is_working else self.next_due(config, tx.now))

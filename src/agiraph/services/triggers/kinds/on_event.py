@@ -1,0 +1,127 @@
+"""On event: a trigger that fires when an event of its team matches a pattern and a filter."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, get_args
+
+import orjson
+from pydantic import Field
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.errors import Refused
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.ids import TeamId
+from agiraph.domain.triggers import Trigger
+from agiraph.services.board import taint
+from agiraph.services.triggers.firing import EXCERPT_CHARS
+from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
+from agiraph.store import events, teams, triggers
+from agiraph.store.triggers import TRIGGERS
+from agiraph.store.tx import Tx
+
+BATCH_EVENTS = 500
+"""Events that one transaction reads."""
+
+
+class OnEventConfig(TriggerConfig):
+    event_pattern: str
+    filter: dict[str, Any] = Field(default_factory=dict[str, Any])
+    min_seconds: Annotated[float, Field(ge=0)] = 60.0
+    """The least time between two firings. Events in between are handled when it is over."""
+
+
+class OnEvent(Kind[OnEventConfig]):
+    name = "on_event"
+    config_type = OnEventConfig
+    example = '{"event_pattern": "node.completed", "filter": {"node_id": "node_…"}}'
+    guidance = '{"event_pattern": "node.completed", "filter": {"node_id": …}}: when that happens'
+    follows_events = True
+
+    def check(self, config: OnEventConfig) -> None:
+        pattern, known = config.event_pattern, get_args(EventType)
+        if not any(fnmatchcase(type, pattern) for type in known) or "[" in pattern:
+            stem = pattern.partition(".")[0]
+            near = [type for type in known if type.startswith(f"{stem}.")] or known
+            raise Refused(
+                f"No event is called {pattern!r}. There are {', '.join(near)}; 'node.*' means all "
+                "that begin so."
+            )
+
+    def stored_config(
+        self, tx: Tx, team_id: TeamId, config: OnEventConfig, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Replace names of teammates in the filter by the ids that events carry."""
+        known = {agent.name.lower(): agent.id for agent in teams.members(tx, team_id)}
+        people = ("sender", "recipient", "agent_id", "creator_id")
+        resolved = {
+            key: known.get(str(value).lower(), value) if key in people else value
+            for key, value in config.filter.items()
+        }
+        return {**given, "filter": resolved}
+
+    def describe(self, config: OnEventConfig) -> str:
+        filter = f" with {orjson.dumps(config.filter).decode()}" if config.filter else ""
+        return f"it waits for {config.event_pattern}{filter}"
+
+    def shortest_gap_s(self, config: OnEventConfig, now: datetime) -> float:
+        return config.min_seconds
+
+    def event_pattern(self, stored: Mapping[str, Any]) -> str:
+        return str(stored["event_pattern"])
+
+    def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
+        """`min_seconds` is over: handle the events that waited for it."""
+        self.on_events(tx, trigger)
+
+    def on_events(self, tx: Tx, trigger: Trigger) -> bool:
+        """Fire for matching events after the cursor, and move the cursor. Return whether more wait.
+
+        Stops at an event that comes too soon after the last firing; the cursor stays before it.
+        """
+        config = self.read(trigger.config)
+        head = events.head(tx, trigger.team_id)
+        batch = triggers.events_after_cursor(tx, trigger, config.event_pattern, limit=BATCH_EVENTS)
+        cursor = min(batch[-1].seq, head) if len(batch) == BATCH_EVENTS else head
+        due: datetime | None = None
+        for event in batch:
+            if event.seq > head or not _concerns(tx, trigger, config, event):
+                continue
+            if (may_fire := _may_fire_at(trigger, config)) is not None and tx.now < may_fire:
+                cursor, due = event.seq - 1, may_fire
+                break
+            tainted_by = taint.of_nodes(tx, filter(None, [event.data.get("node_id")]))
+            slot = f"event {event.seq}"
+            self.fire(tx, trigger, slot, news=_as_news(event), tainted_by=tainted_by)
+            trigger = TRIGGERS.get(tx, trigger.id)
+            if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
+                cursor = event.seq
+                break
+        TRIGGERS.update(tx, trigger.id, cursor=cursor)
+        self.rearm(tx, trigger, due)
+        return due is None and cursor < head
+
+
+def _may_fire_at(trigger: Trigger, config: OnEventConfig) -> datetime | None:
+    """Return the earliest moment of the next firing; None before the first firing."""
+    if trigger.fired_at is None:
+        return None
+    return trigger.fired_at + timedelta(seconds=config.min_seconds)
+
+
+def _concerns(tx: Tx, trigger: Trigger, config: OnEventConfig, event: Event) -> bool:
+    """Tell whether an event matches, and was not caused by the trigger itself: that would loop."""
+    if not fnmatchcase(event.type, config.event_pattern):
+        return False
+    if event.data.get("trigger_id") == trigger.id:
+        return False
+    for key, value in config.filter.items():
+        if key not in event.data or str(event.data[key]) != str(value):
+            return False
+    node_id = event.data.get("node_id")
+    return not (isinstance(node_id, str) and triggers.led_to(tx, trigger.id, node_id))
+
+
+def _as_news(event: Event) -> str:
+    data = orjson.dumps(event.data, default=str).decode()
+    return f"What happened: {event.type} at {event.at:%Y-%m-%d %H:%M} UTC: {data[:EXCERPT_CHARS]}"
