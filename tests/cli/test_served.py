@@ -68,7 +68,10 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             ended = await chat.ends()
         assert ended.code == 0, ended.out
         assert "- red" in ended.out
-        assert (agiraph.home / "history").read_text().endswith("/skip\nHello\n/cost\n")
+        history = agiraph.home / "history"
+        kept = [line for line in history.read_text().splitlines() if line.startswith("+")]
+        assert kept == ["+/nope", "+/skip", "+Hello", "+/cost"]
+        assert history.stat().st_mode & 0o777 == 0o600
         async with agiraph.start_at_terminal("chat", "paint") as chat:
             await chat.says("Your next line answers it")
             chat.types(b"blue\n")

@@ -54,7 +54,7 @@ async def chat(agent: str, team: str | None) -> None:
     history = location.find(environment()).home / "history"
     async with connected() as client:
         found = await find_agent(client, agent, team)
-        with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
+        async with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
             await Chat(client, found, prompt).run()
 
 
@@ -74,7 +74,7 @@ class Chat:
         self._heard = 0
         """The number of the newest event that was shown."""
         self._changed = asyncio.Event()
-        self._interrupted = asyncio.Event()
+        self._interrupted = prompt.interrupted
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted.set)
@@ -193,6 +193,8 @@ class Chat:
         finally:
             wanted.cancel()
             stopped.cancel()
+            # A cancelled line puts the terminal back as it was before anything else is printed.
+            await asyncio.gather(wanted, stopped, return_exceptions=True)
 
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")
@@ -202,7 +204,7 @@ class Chat:
                 self._prompt.print(tables.of_board(await client.board(team)))
             case "/inbox":
                 items = await everything(client)
-                self._prompt.above(lambda console: show(console, items))
+                self._prompt.print_above(lambda console: show(console, items))
             case "/agents":
                 self._prompt.print(tables.of_agents(await client.agents(team)))
             case "/cost":
@@ -255,9 +257,9 @@ class Chat:
             self._streamed = ""
         fresh = words.text[max(0, len(self._streamed) - words.offset) :]
         if fresh and not self._streamed:
-            self._prompt.end_words()
-            self._prompt.words(f"{clean(self._agent.name)}  ")
-        self._prompt.words(clean(fresh))
+            self._prompt.end_stream()
+            self._prompt.stream(f"{clean(self._agent.name)}  ")
+        self._prompt.stream(clean(fresh))
         self._streamed += fresh
 
     async def _happened(self, event: Event) -> None:
@@ -278,8 +280,8 @@ class Chat:
         """A whole message; what was streamed of it is not shown again."""
         streamed, self._streamed = self._streamed, ""
         if streamed and text.startswith(streamed.strip()):
-            self._prompt.words(clean(text[len(streamed.strip()) :]))
-            self._prompt.end_words()
+            self._prompt.stream(clean(text[len(streamed.strip()) :]))
+            self._prompt.end_stream()
         else:
             self._show(self._agent.id, text)
 
