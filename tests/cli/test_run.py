@@ -281,5 +281,5 @@ async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
     assert told[0] == "Wrote a.md (4 bytes)."
     assert "[cancelled after " in told[1]
     assert "[interrupted after " in told[2]
-    assert "↻ attempt 2: going on where it was\n" in resumed.out
+    assert "↻ attempt 2: continues after the interruption\n" in resumed.out
     assert "All is well.\n" in resumed.out

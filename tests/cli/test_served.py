@@ -198,7 +198,7 @@ async def test_a_tail_outlives_the_server_it_watches(agiraph: Shell) -> None:
             await tail.says("Red or blue?")
             server.signal(signal.SIGTERM)
             assert (await server.ends()).code == 0
-            await tail.says("the line broke; waiting for the server")
+            await tail.says("the connection to the server was lost")
             async with agiraph.start("up") as again:
                 await again.says("Token for programs")
                 [question] = await read(agiraph, "inbox", "--open")

@@ -16,7 +16,7 @@ from agiraph.cli import tables
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
 from agiraph.cli.questions import asked, decide
-from agiraph.cli.session import clean, command, connected, shown
+from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
 from agiraph.cli.talk import find_agent, find_reply
 from agiraph.client import Client, Lost, Resync, Words
 from agiraph.domain.errors import Refused
@@ -110,18 +110,19 @@ class Chat:
     # What the person says
 
     async def _converse(self) -> None:
-        while (line := await self._line()) is not None:
+        while (line := await self._line()) is not None and line not in ("/quit", "/exit"):
             try:
-                if line.startswith("/"):
-                    if line in ("/quit", "/exit"):
-                        return
-                    await self._obey(line)
-                elif question := self._question():
-                    await self._answer(question, line)
-                elif line:
-                    await self._say(line)
+                await self._handle(line)
             except Refused as error:
                 self._prompt.print(f"[red]{shown(str(error))}[/]")
+
+    async def _handle(self, line: str) -> None:
+        if line.startswith("/"):
+            await self._run_command(line)
+        elif question := self._question():
+            await self._answer(question, line)
+        elif line:
+            await self._say(line)
 
     async def _line(self) -> str | None:
         """What is typed next; None after Ctrl-C or Ctrl-D."""
@@ -196,7 +197,7 @@ class Chat:
             # A cancelled line puts the terminal back as it was before anything else is printed.
             await asyncio.gather(wanted, stopped, return_exceptions=True)
 
-    async def _obey(self, line: str) -> None:
+    async def _run_command(self, line: str) -> None:
         name, _, rest = line.partition(" ")
         client, team = self._client, self._team
         match name:
@@ -240,7 +241,7 @@ class Chat:
                         await self._happened(frame)
                         self._shown_up_to(frame.seq)
                     case Lost():
-                        self._prompt.print("[yellow]…[/] the line broke; waiting for the server")
+                        self._prompt.print(CONNECTION_LOST)
                     case Resync():
                         self._shown_up_to(frame.head)
                     case Words():

@@ -10,16 +10,17 @@ from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, Team
 from agiraph.cli import terminal
 from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
-from agiraph.client import Client, Lost, Words
+from agiraph.cli.session import CONNECTION_LOST
+from agiraph.client import Client, Frame, Lost, Words
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
 
-_TELLING = frozenset(
+_MAY_END = frozenset(
     {"node.waiting", "node.completed", "node.failed", "node.cancelled", "question.asked",
      "team.stopped", "team.archived"}
 )  # fmt: skip
-"""Events after which it may be over, or somebody may have to answer."""
+"""Event types after which the goal may be done, or may wait for an answer."""
 
 
 class Remote:
@@ -47,7 +48,7 @@ class Remote:
         terminal.greet(self._console, team.name, team.id, coordinator.model)
         terminal.catch_interrupt(self._stopped)
         with self._progress:
-            watching = asyncio.create_task(self._until_told(team, after))
+            watching = asyncio.create_task(self._until_over(team, after))
             stopping = asyncio.create_task(self._stopped.wait())
             await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
@@ -57,22 +58,26 @@ class Remote:
                 await watching
         return await self._close(team)
 
-    async def _until_told(self, team: TeamView, after: int) -> None:
+    async def _until_over(self, team: TeamView, after: int) -> None:
         async with contextlib.aclosing(self._client.watch(team.id, after)) as frames:
             if await self._is_over(team):
                 return
             async for frame in frames:
-                match frame:
-                    case Event():
-                        self._progress.show(frame)
-                        if frame.type in _TELLING and await self._is_over(team):
-                            return
-                    case Words():
-                        self._progress.said(frame.text)
-                    case Lost():
-                        self._console.print("[yellow]…[/] the line broke; waiting for the server")
-                    case _:
-                        pass
+                self._show(frame)
+                may_end = isinstance(frame, Event) and frame.type in _MAY_END
+                if may_end and await self._is_over(team):
+                    return
+
+    def _show(self, frame: Frame) -> None:
+        match frame:
+            case Event():
+                self._progress.show(frame)
+            case Words():
+                self._progress.show_delta(frame.text)
+            case Lost():
+                self._console.print(CONNECTION_LOST)
+            case _:
+                pass
 
     async def _is_over(self, team: TeamView) -> bool:
         """Whether the goal's node is done, or waits for an answer nobody here gives."""

@@ -126,7 +126,7 @@ class Run:
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
             web=self._settings.web,
-            on_delta=lambda _, words: self._progress.said(words),
+            on_delta=lambda _, words: self._progress.show_delta(words),
         )
         try:
             yield runtime
@@ -161,11 +161,16 @@ class Run:
             root = (await runtime.store.read(nodes.board, team.id))[0]
             if root.status.is_final or self._stopped.is_set():
                 return root
-            if root.status is NodeStatus.WAITING:
-                for question in await runtime.store.read(messages.open_questions, team.id):
-                    if not await self._ask(runtime, question):
-                        return root
+            if root.status is NodeStatus.WAITING and not await self._ask_open(runtime, team):
+                return root
             await self._changed.wait()
+
+    async def _ask_open(self, runtime: Runtime, team: Team) -> bool:
+        """Ask the team's open questions at the terminal; False if one is left unanswered."""
+        for question in await runtime.store.read(messages.open_questions, team.id):
+            if not await self._ask(runtime, question):
+                return False
+        return True
 
     async def _ask(self, runtime: Runtime, question: Message) -> bool:
         """Let whoever sits here answer; False if nobody does."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # most commands ask a server, and need no more than that
     from agiraph.store.database import Store
 
 R = TypeVar("R")
+CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Escape sequences and the like: all control characters but tab and newline, and bidi marks."""
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from agiraph.api.views import TeamView
 from agiraph.cli.progress import Progress
-from agiraph.cli.session import command, connected, shown
+from agiraph.cli.session import CONNECTION_LOST, command, connected, shown
 from agiraph.client import Client, Frame, Lost, Resync, Words
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
@@ -64,18 +64,18 @@ async def _print_lines(frames: AsyncGenerator[Frame]) -> None:
 
 async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -> None:
     console = Console(highlight=False, emoji=False, soft_wrap=True)
-    with Progress(console, doing="watching") as progress:
+    with Progress(console, activity="watching") as progress:
         for agent in await client.agents(team.id, all=True):
-            progress.know(agent.id, agent.name)
+            progress.add_name(agent.id, agent.name)
         async for frame in frames:
             match frame:
                 case Event():
                     _tell(console, frame)
                     progress.show(frame)
                 case Words():
-                    progress.said(frame.text)
+                    progress.show_delta(frame.text)
                 case Lost():
-                    console.print("[yellow]…[/] the line broke; waiting for the server")
+                    console.print(CONNECTION_LOST)
                 case Resync():
                     console.print(f"[yellow]![/] the events begin anew at {frame.head}")
 

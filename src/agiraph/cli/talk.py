@@ -17,14 +17,7 @@ LATELY = 200
 async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
     """The agent of that id; of that name on a team; or the coordinator of a team of that name."""
     if team is not None:
-        members = await client.agents((await client.team(team)).id)
-        for key in ("name", "id", "role"):
-            for agent in members:
-                if getattr(agent, key).lower() == name.lower():
-                    return agent
-        raise NotFound(
-            "teammate", name, known=f"On this team: {', '.join(a.name for a in members)}."
-        )
+        return _member(await client.agents((await client.team(team)).id), name)
     try:
         if name.startswith("agent_"):
             return await client.agent(name)
@@ -37,6 +30,15 @@ async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
     if found.coordinator_id is None:
         raise NotFound("agent", name, known=f"Nobody is on {found.name!r} any more.")
     return await client.agent(found.coordinator_id)
+
+
+def _member(members: list[AgentView], name: str) -> AgentView:
+    """Return the member with that name, else with that id, else with that role."""
+    for key in ("name", "id", "role"):
+        for agent in members:
+            if getattr(agent, key).lower() == name.lower():
+                return agent
+    raise NotFound("teammate", name, known=f"On this team: {', '.join(a.name for a in members)}.")
 
 
 async def find_reply(client: Client, message: MessageView) -> MessageView | None:

@@ -84,7 +84,7 @@ async def ask(progress: Progress, question: Question, stopped: asyncio.Event) ->
         except Refused as error:
             console.print(f"[red]{shown(str(error))}[/]")
             continue
-        progress.go_on()
+        progress.resume()
         return Answer(text, decision)
 
 
