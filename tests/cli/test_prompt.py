@@ -62,7 +62,9 @@ async def test_keys_reach_the_line_they_were_pressed_for(tmp_path: Path) -> None
         typing.types(b"one\ntwo\n")  # pasted into a terminal that does not mark what is pasted
         await typing.says("read 'one'")
         await typing.says("read 'two'")
-        typing.types(b"\x1b[A\r")  # Up
+        typing.types(b"xyz")
+        await typing.says("xyz")  # history is loaded when a line is drawn
+        typing.types(b"\x7f\x7f\x7f\x1b[A\r")  # Backspace, and Up
         await typing.says("read 'two'", times=2)
         typing.types(b"\x04")  # Ctrl-D
         ended = await typing.ends()
