@@ -207,7 +207,7 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_pu
             "token has mode 644; it should be 600.",
         ]
         assert found["unfinished copies"] == ["teams/team_1/nodes/node_1/_stage"]
-        assert found["processes"] == ["Something of call_1 is alive."]
+        assert found["processes"] == ["A process of call_1 is running."]
         code, fixed = await visit(agiraph, "--fix")
         assert (code, len(fixed["done"])) == (0, 4)
         assert (home.stat().st_mode & 0o777, (home / "token").stat().st_mode & 0o777) == (
@@ -244,7 +244,7 @@ async def test_beside_a_running_server_it_looks_and_refuses_to_touch(agiraph: Sh
         agiraph.home.chmod(0o755)
         refused = await agiraph("doctor", "--fix")
         assert (refused.code, refused.out) == (1, "")
-        assert refused.err.startswith(f"agiraph: Process {pid} is at work; nothing was changed.")
+        assert refused.err.startswith(f"agiraph: Process {pid} is running; nothing was changed.")
         assert agiraph.home.stat().st_mode & 0o777 == 0o755
 
 
@@ -257,7 +257,7 @@ async def test_beside_processes_on_postgresql_it_refuses_to_touch(
         code, report = await visit(agiraph)
         assert (code, "connections to the database" in report["at_work"]) == (0, True)
         refused = await agiraph("doctor", "--fix")
-        assert (refused.code, "is at work; nothing was changed" in refused.err) == (1, True)
+        assert (refused.code, "is running; nothing was changed" in refused.err) == (1, True)
 
 
 async def test_a_model_without_its_key_is_named_with_what_to_set(agiraph: Shell) -> None:

@@ -14,7 +14,7 @@ HEAVY = (
 )  # fmt: skip
 ASKING = {
     command: module
-    for section in ("Give work and talk", "Watch", "Steer")
+    for section in ("Give work and talk", "Watch", "Control")
     for command, module in SECTIONS[section].items()
 }
 

@@ -78,7 +78,7 @@ def test_settings_are_put_aside_and_named(saved: Path, tmp_path: Path, restore: 
     aside = home / "restored-settings"
     assert (aside / "agiraph.toml").read_text() == PLANTED
     assert (aside / "agents" / "spy.md").exists()
-    assert f"Not in force, but put aside in {aside}:" in ended.out
+    assert f"Not used, but put into {aside}:" in ended.out
     assert "  agents/spy.md\n  agiraph.toml\n" in ended.out
     assert sorted(p.name for p in home.iterdir() if p.name.startswith(".")) == []
 
