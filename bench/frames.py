@@ -1,7 +1,7 @@
 """Frames: what a picture costs where there is very much to see: `make bench-web`.
 
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, and a board
-of 500 pieces of work that is moved, zoomed and grows. CPU is the main thread's own time by
+of 500 tasks that is moved, zoomed and grows. CPU is the main thread's own time by
 Chromium's clock; intervals are as long as the machine is busy. The budget is 8 ms.
 """
 
@@ -88,9 +88,9 @@ async def conversation(stage: Stage, served: Served, long: seeding.Long) -> None
     page = stage.page
     await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
     await page.wait_for_selector("#thread article")
-    earlier = page.get_by_role("button", name="Show what was before")
+    earlier = page.get_by_role("button", name="Show earlier messages")
     to_top = "document.getElementById('thread').scrollTop = 0"
-    loading = page.get_by_role("button", name="Loading what was before")
+    loading = page.get_by_role("button", name="Loading earlier messages")
     await page.evaluate(to_top)
     await earlier.wait_for()
     while await earlier.count():
@@ -139,7 +139,7 @@ async def board(stage: Stage, served: Served, wide: seeding.Wide) -> None:
         for n in range(20):
             await served.world.store.write(seeding.make_piece, wide.team, 1000 + n)
             await asyncio.sleep(0.1)
-        await page.get_by_text("520 pieces of work").first.wait_for()
+        await page.get_by_text("520 tasks").first.wait_for()
 
     await stage.measure("work arriving", grow)
 

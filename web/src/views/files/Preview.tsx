@@ -37,7 +37,7 @@ export function Preview({ opened, href }: { opened: Exclude<Opened, { kind: "fol
           </a>
         }
       >
-        {size(opened.bytes)} that cannot be shown here. Download it to open it with a program of yours.
+        {size(opened.bytes)} of binary data. Download the file to open it with another program.
       </EmptyState>
     );
   }
@@ -49,7 +49,7 @@ function Text({ opened }: { opened: Extract<Opened, { kind: "text" }> }) {
   const kind = kindOf(opened.path);
   const [isSource, setSource] = useState(false);
   const code = (
-    <Suspense fallback={<Loading what="Colouring the code" />}>
+    <Suspense fallback={<Loading what="Loading the code" />}>
       <Code text={opened.text} language={LANGUAGES[extension(opened.path)] ?? ""} />
     </Suspense>
   );
@@ -84,7 +84,7 @@ function Text({ opened }: { opened: Extract<Opened, { kind: "text" }> }) {
 function Picture({ url, name }: { url: string; name: string }) {
   const [real, setReal] = useState<string | null>(null);
   const [failed, setFailed] = useState(false);
-  if (failed) return <EmptyState icon={<FileQuestion />} title="This picture cannot be shown">The file says it is a picture, and is not one the browser can read.</EmptyState>;
+  if (failed) return <EmptyState icon={<FileQuestion />} title="This picture cannot be shown">The browser cannot read this picture.</EmptyState>;
   return (
     <figure className="flex h-full flex-col items-center justify-center gap-2 p-6">
       <img

@@ -82,7 +82,7 @@ const isOpenStep = (step: ModelStep): boolean => step.calls.some((call) => call.
 
 const LONG = 420;
 const Words = memo(function Words({ step }: { step: WordStep }) {
-  const title = { system: "What it was told for good", user: "Told", tool: "An answer of a tool" }[step.role];
+  const title = { system: "System prompt", user: "Told", tool: "An answer of a tool" }[step.role];
   const Icon = step.role === "system" ? Settings2 : MessageSquare;
   const isLong = step.text.length > LONG || step.role === "system";
   return (
