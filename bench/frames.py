@@ -1,8 +1,9 @@
-"""Frames: what a picture costs where there is very much to see: `make bench-web`.
+"""Frames: the cost of a frame of the web UI with much data: `make bench-web`.
 
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, and a board
-of 500 tasks that is moved, zoomed and grows. CPU is the main thread's own time by
-Chromium's clock; intervals are as long as the machine is busy. The budget is 8 ms.
+of 500 tasks that is moved, zoomed and grows. CPU is the main thread's
+time by Chromium's clock; the intervals between frames depend on the machine's load. The budget is
+8 ms of CPU a frame.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ def write_long(_: Seen) -> Step:
 
 
 class Stage:
-    """A page, and what its pictures cost."""
+    """A page, and the measurement of its frames."""
 
     def __init__(self, page: Page, cdp: Any) -> None:
         self.page = page
@@ -61,7 +62,7 @@ class Stage:
 
         elements = await self.page.evaluate("document.querySelectorAll('*').length")
         cpu = each("TaskDuration")
-        # On a busy machine fewer pictures are drawn and each has more to do; this stays the same.
+        # A busy machine draws fewer frames and each does more work; this number stays the same.
         busy = (after["TaskDuration"] - before["TaskDuration"]) / (ended - begun)
         print(
             f"{name:22} {count:4} frames, every {gaps[count // 2]:5.1f} ms"
