@@ -43,7 +43,7 @@ export default function Cost({ team }: ScreenProps) {
             <section aria-labelledby="cost-by">
               <div className="mb-3 flex flex-wrap items-center gap-3">
                 <h2 id="cost-by" className="text-md font-semibold">
-                  Cost by
+                  Breakdown
                 </h2>
                 <Pills label="Split by" value={by} onChange={(now) => go({ by: now === "run" ? undefined : now }, true)} options={[["run", "By run"], ["agent", "By agent"], ["purpose", "By purpose"], ["model", "By model"]]} />
               </div>
