@@ -193,7 +193,9 @@ async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
     copied = target / "home" / scratch.relative_to(agiraph.home / "teams" / asked)
     assert sorted(p.name for p in copied.iterdir()) == ["a.md", "dangling"]
     assert (copied / "a.md").read_text() == "kept"
-    assert refused == Ended(1, "", f"agiraph: {full} is not an empty folder; name a new one.\n")
+    assert refused == Ended(
+        1, "", f"agiraph: {str(full)!r} is not an empty folder; name a new one.\n"
+    )
     assert [p.name for p in full.iterdir()] == ["mine.txt"]
     assert (unknown.code, (tmp_path / "never").exists()) == (1, False)
 

@@ -97,7 +97,7 @@ async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
     agiraph.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
     before = await agiraph("doctor")
     assert (before.code, agiraph.home.exists()) == (0, False)
-    assert "is not there yet" in before.out
+    assert "does not exist yet" in before.out
     await agiraph("teams")
     code, report = await visit(agiraph)
     assert (code, report["well"], problems(report)) == (0, True, {})

@@ -274,7 +274,7 @@ def test_what_would_fill_the_disk_is_refused_unread(
 ) -> None:
     from agiraph.cli import backup
 
-    monkeypatch.setattr(backup, "_room", lambda home: 10_000)
+    monkeypatch.setattr(backup, "_free_bytes", lambda home: 10_000)
     ended = restore(saved)
     is_refused(ended, tmp_path)
     assert "takes more than the 10,000 bytes that are free" in ended.err

@@ -40,7 +40,7 @@ async def test_the_demo_reaches_every_goal_and_says_that_it_is_scripted(agiraph:
     *_, path = ended.out.splitlines()
     assert (ended.code, ended.err) == (0, "")
     assert first == f"Show me [bold] :smile: what you can do {team}"
-    assert second.startswith("The scripted demo answers: it is not an AI.")
+    assert second.startswith("A scripted demo answers, not an AI.")
     assert "\nDone. 3 turns · " in ended.out
     assert Path(path).is_relative_to(agiraph.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
@@ -213,7 +213,7 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: She
     ):
         await running.says("your answer: ")
         running.types(b"\n")
-        await running.says("An empty answer says nothing")
+        await running.says("The answer is empty")
         running.types("blau wie Grüße\n".encode())
         ended = await running.ends()
 

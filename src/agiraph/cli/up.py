@@ -43,7 +43,7 @@ async def work() -> None:
     settings = _with_logs(_require_postgresql(config.load(environment())))
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.work(settings, asked):
-        _say("Working. Ctrl-C stops this process; another one takes over its work.")
+        _say("At work. Ctrl-C stops this process; another one takes over its work.")
         await asked.wait()
 
 
