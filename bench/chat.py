@@ -1,8 +1,8 @@
-"""Chat: how soon a person is answered while every place for work is taken.
+"""Chat: how soon an agent answers a person while every work slot is taken.
 
-All places are held by agents whose model takes 200 ms a call. Messages go to agents that are at
-work and to others that wait for a place. Measured: until a message is stored and acknowledged, and
-until the first words of its answer, whose model takes 200 ms as well.
+Agents whose model takes 200 ms a call hold all slots. Messages go to agents that work and to agents
+that wait for a slot. Measured: the time until a message is stored and acknowledged, and the time
+until the first words of the reply, whose model takes 200 ms too.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ WAITING = 20
 
 
 @dataclass(slots=True)
-class _Mouth:
-    """Answers after 200 ms, in a few words."""
+class _ReplyModel:
+    """A model that answers after 200 ms, in a few words."""
 
-    name: str = "scripted/mouth"
+    name: str = "scripted/reply"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         await asyncio.sleep(SECONDS)
@@ -46,7 +46,7 @@ async def measure() -> dict[str, Any]:
     first: dict[str, float] = {}
     everyone = asyncio.Event()
 
-    def heard(ctx: RunContext, words: str) -> None:
+    def on_delta(ctx: RunContext, words: str) -> None:
         if ctx.node.lane == "reply":
             first.setdefault(ctx.agent.id, time.perf_counter())
             if len(first) == MESSAGES:
@@ -60,16 +60,16 @@ async def measure() -> dict[str, Any]:
             keys=Keys({"openai": Account(key="k", base_url=stub.url)}),
             tools=(note_tool(),),
             validates_events=False,
-            reply_model="scripted/mouth",
-            on_delta=heard,
+            reply_model="scripted/reply",
+            on_delta=on_delta,
         )
-        world.model("mouth", _Mouth())
+        world.model("reply", _ReplyModel())
         async with world:
             busy = [
                 await world.found(f"Goal {n}", model="openai/stub", budget=Budget(turns=CALLS + 5))
                 for n in range(MAX_RUNNING["work"] + WAITING)
             ]
-            await asyncio.sleep(2)  # everybody has sat down
+            await asyncio.sleep(2)  # until all work slots are taken
             acknowledged: list[float] = []
             for founded in busy[-MESSAGES:]:
                 agent = founded.coordinator.id

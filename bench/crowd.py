@@ -1,6 +1,6 @@
 """Crowd: 200 agents with 20 calls each to a model that takes 200 ms, everything durable.
 
-The floor is the same crowd by hand: each call a request with the body already encoded over a bare
+The floor is the same calls without agiraph: each call is a request with an encoded body over a bare
 socket, and one append to SQLite with a full fsync.
 """
 
@@ -51,7 +51,7 @@ async def measure() -> dict[str, Any]:
 
 
 async def floor() -> float:
-    """CPU of the same calls by hand, in seconds."""
+    """Return the CPU seconds of the same calls without agiraph."""
     book, body = Floor(), bodies()
     with Stub(CALLS, delay=SECONDS) as stub:
         host, port = stub.url.removeprefix("http://").removesuffix("/v1").split(":")

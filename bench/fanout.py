@@ -1,8 +1,8 @@
-"""Fan-out: one coordinator hires 50 workers, who take 5 turns each side by side.
+"""Fan-out: one coordinator hires 50 workers, which take 5 turns each in parallel.
 
-Every call to a model takes 200 ms, the coordinator's too. It hires with two replies, waits with a
-third, ends with a fourth; so nobody could be done before eight calls have followed each other: two
-to hire, five of whoever was hired last, one to end.
+Every model call takes 200 ms. The coordinator hires with two replies, waits with the third and ends
+with the fourth. The shortest possible run is eight calls in sequence: two to hire, five of the
+workers that were hired last, and one to end.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ SECONDS = 0.2
 
 
 def _coordinate(request: Request) -> Says:
-    """Two replies make the work, the third waits for it, the fourth ends."""
+    """Create the tasks with two replies, wait for them with the third, finish with the fourth."""
     answers = [t.text for t in request.transcript.turns if t.role == "tool"]
     made = [text.split()[1].strip(",") for text in answers if text.startswith("Created")]
     if len(made) < WORKERS:
@@ -42,7 +42,7 @@ def _coordinate(request: Request) -> Says:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A model in this process that takes its time."""
+    """A model in this process that takes 200 ms a call."""
 
     model: ReactiveModel
 
@@ -65,7 +65,9 @@ async def measure() -> dict[str, Any]:
         )
         world.model("ada", Slow(ReactiveModel("scripted/ada", _coordinate)))
         async with world:
-            world.runtime.models.window("openai/stub")  # the list of prices is read once a process
+            world.runtime.models.window(
+                "openai/stub"
+            )  # load the price list, which each process does once
             began, spent = time.perf_counter(), time.process_time()
             founded = await world.found("Do all parts", limits=limits)
             await world.settle()

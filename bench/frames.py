@@ -1,8 +1,9 @@
-"""Frames: what a picture costs where there is very much to see: `make bench-web`.
+"""Frames: the cost of a frame of the web UI with much data: `make bench-web`.
 
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, and a board
-of 500 pieces of work that is moved, zoomed and grows. CPU is the main thread's own time by
-Chromium's clock; intervals are as long as the machine is busy. The budget is 8 ms.
+of 500 tasks that is moved, zoomed and grows. CPU is the main thread's
+time by Chromium's clock; the intervals between frames depend on the machine's load. The budget is
+8 ms of CPU a frame.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ def write_long(_: Seen) -> Step:
 
 
 class Stage:
-    """A page, and what its pictures cost."""
+    """A page, and the measurement of its frames."""
 
     def __init__(self, page: Page, cdp: Any) -> None:
         self.page = page
@@ -61,7 +62,7 @@ class Stage:
 
         elements = await self.page.evaluate("document.querySelectorAll('*').length")
         cpu = each("TaskDuration")
-        # On a busy machine fewer pictures are drawn and each has more to do; this stays the same.
+        # A busy machine draws fewer frames and each does more work; this number stays the same.
         busy = (after["TaskDuration"] - before["TaskDuration"]) / (ended - begun)
         print(
             f"{name:22} {count:4} frames, every {gaps[count // 2]:5.1f} ms"
@@ -88,9 +89,9 @@ async def conversation(stage: Stage, served: Served, long: seeding.Long) -> None
     page = stage.page
     await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
     await page.wait_for_selector("#thread article")
-    earlier = page.get_by_role("button", name="Show what was before")
+    earlier = page.get_by_role("button", name="Show earlier messages")
     to_top = "document.getElementById('thread').scrollTop = 0"
-    loading = page.get_by_role("button", name="Loading what was before")
+    loading = page.get_by_role("button", name="Loading earlier messages")
     await page.evaluate(to_top)
     await earlier.wait_for()
     while await earlier.count():
@@ -139,7 +140,7 @@ async def board(stage: Stage, served: Served, wide: seeding.Wide) -> None:
         for n in range(20):
             await served.world.store.write(seeding.make_piece, wide.team, 1000 + n)
             await asyncio.sleep(0.1)
-        await page.get_by_text("520 pieces of work").first.wait_for()
+        await page.get_by_text("520 tasks").first.wait_for()
 
     await stage.measure("work arriving", grow)
 

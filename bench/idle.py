@@ -1,4 +1,4 @@
-"""Idle: what teams cost that do nothing: memory, CPU and the database's growth."""
+"""Idle: the cost of idle teams in memory, CPU and database growth."""
 
 import gc
 import resource
@@ -21,7 +21,7 @@ _AT_ONCE = 200
 
 
 def _found(tx: Tx, first: int, count: int) -> None:
-    """Teams whose coordinator looks every minute whether there is news."""
+    """Create teams with a heartbeat that checks for news every minute."""
     for number in range(first, first + count):
         founded = teams.create(
             tx,
@@ -60,7 +60,7 @@ def _kib() -> float:
 
 
 async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
-    """Let so many teams be idle for some minutes of simulated time."""
+    """Measure idle teams for some minutes of simulated time."""
     world = World(
         Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock(), validates_events=False
     )
@@ -69,7 +69,7 @@ async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
     empty = _kib()
     for first in range(0, count, _AT_ONCE):
         await world.store.write(_found, first, min(_AT_ONCE, count - first))
-    await _pass_minute(world)  # after the first look every row has the size it keeps
+    await _pass_minute(world)  # after the first check, rows no longer grow
     gc.collect()
     full, size = _kib(), await world.store.read(_pages)
     looked, began = await world.store.read(_looks), time.process_time()

@@ -1,4 +1,4 @@
-"""Kills: a run of 200 turns that is killed ten times, and what of its work was repeated or lost."""
+"""Kills: the repeated and lost work of a run of 200 turns that is killed ten times."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def _step(request: Request) -> int:
 
 
 async def _life(home: Path) -> None:
-    """Begin the run, or go on with it."""
+    """Start the run, or continue it after a kill."""
     ledger = os.open(home / "ledger", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     @tool(effect="once")
@@ -70,7 +70,7 @@ def measure() -> dict[str, Any]:
     for mark in marks:
         process = subprocess.Popen([sys.executable, "-m", "bench.kills", str(home)], text=True)
         while process.poll() is None and _count(ledger) < mark:
-            pass  # watching closely is the point: the kill should hit anywhere in a turn
+            pass  # busy waiting on purpose: the kill should hit any point of a turn
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             killed += 1

@@ -1,9 +1,9 @@
-"""Load: many clients at once, some who talk and some who watch, a few of whom stop reading.
+"""Load: many clients at once. Some send messages, some watch events, and a few stop reading.
 
     python -m bench.load --seconds 60 --senders 100 --watchers 100 --stalled 5
 
-The server is a process of its own. Teams are paused: what is measured is how soon a message is
-stored and acknowledged, and whether everybody who watches hears of everything once and in order.
+The server runs in its own process, with paused teams. Measured: how soon a message is stored and
+acknowledged, and whether every watcher gets every event once and in order.
 """
 
 import argparse
@@ -48,16 +48,16 @@ class Tally:
     errors: list[str] = field(default_factory=list[str])
     waits: list[float] = field(default_factory=list[float])
     wrong: list[str] = field(default_factory=list[str])
-    """Numbers that did not follow the one before."""
+    """Event numbers that did not follow the number before."""
     heard: int = 0
     closed: int = 0
-    """Lines the server closed because their client was too slow."""
+    """Connections that the server closed because their client was too slow."""
     resynced: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Watcher:
-    """A client on a WebSocket that keeps what number it got to in each team."""
+    """A WebSocket client that records the newest event number of each team."""
 
     origin: str
     http: aiohttp.ClientSession
@@ -65,21 +65,22 @@ class Watcher:
     path: str
     got: dict[str, int]
     stalls: asyncio.Event | None = None
-    """It reads nothing until this is set."""
+    """If given, the watcher reads nothing until this event is set."""
 
     async def run(self, heads: "asyncio.Future[dict[str, int]]") -> None:
         while not self._is_done(heads):
             try:
-                async with self._line() as line:
+                async with self._connection() as line:
                     await self._follow(line, heads)
             except ConnectionClosed as error:
                 code = error.rcvd.code if error.rcvd else 0
-                # A line that is full holds no word of farewell either.
-                self.tally.closed += code == TOO_SLOW or (code == 0 and self.stalls is not None)
-                if code != TOO_SLOW and not (code == 0 and self.stalls is not None):
-                    self.tally.errors.append(f"a line was closed with {code}")
+                # A full socket buffer has no room for the close frame either: code 0.
+                is_expected = code == TOO_SLOW or (code == 0 and self.stalls is not None)
+                self.tally.closed += is_expected
+                if not is_expected:
+                    self.tally.errors.append(f"a connection was closed with {code}")
 
-    def _line(self) -> connect:
+    def _connection(self) -> connect:
         address, more = self.origin.replace("http", "ws") + self.path, {}
         if self.stalls is not None and not self.stalls.is_set():
             sock = socket.socket()
@@ -106,23 +107,24 @@ class Watcher:
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
                     frame = orjson.loads(await line.recv())
-                    await self._take(frame)
+                    await self._handle(frame)
 
-    async def _take(self, frame: dict[str, Any]) -> None:
+    async def _handle(self, frame: dict[str, Any]) -> None:
         if frame["op"] == "event":
             self._count(frame["event"])
         elif frame["op"] == "resync":
             self.tally.resynced += 1
-            await self._read_up(frame["team_id"], frame["head"])
+            await self._read_missed(frame["team_id"], frame["head"])
 
-    async def _read_up(self, team: str, head: int) -> None:
-        """What was too much for the line is read page by page."""
+    async def _read_missed(self, team: str, head: int) -> None:
+        """Read the events that the connection skipped from the API, page by page."""
         while self.got[team] < head:
             address = f"{self.origin}/api/teams/{team}/events?after={self.got[team]}"
             async with self.http.get(address, headers=BEARER) as response:
-                for event in await response.json():
-                    if event["seq"] <= head:
-                        self._count(event)
+                events = await response.json()
+            for event in events:
+                if event["seq"] <= head:
+                    self._count(event)
 
     def _count(self, event: dict[str, Any]) -> None:
         team, seq = event["team_id"], event["seq"]
@@ -147,17 +149,21 @@ async def _send(
         text = f"{place}.{number} ".ljust(plan.size, "x")
         body = {"message": text, "mode": "nudge", "client_id": f"{place}.{number}"}
         begun = time.monotonic()
-        try:
-            address = f"{origin}/api/agents/{agent}/send"
-            async with http.post(address, json=body, headers=BEARER) as response:
-                said = await response.text()
-                if response.status != 202:
-                    tally.errors.append(f"{response.status} {said[:200]}")
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            tally.errors.append(repr(error))
+        error = await _post(http, f"{origin}/api/agents/{agent}/send", body)
         tally.waits.append(time.monotonic() - begun)
+        tally.errors += [error] if error else []
         number += 1
         await asyncio.sleep(chance.uniform(0, 2 * plan.pause))
+
+
+async def _post(http: aiohttp.ClientSession, address: str, body: dict[str, Any]) -> str:
+    """Post the body; return the error, empty if the message was accepted."""
+    try:
+        async with http.post(address, json=body, headers=BEARER) as response:
+            text = await response.text()
+            return "" if response.status == 202 else f"{response.status} {text[:200]}"
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return repr(error)
 
 
 async def _server(home: Path) -> tuple[asyncio.subprocess.Process, str]:
@@ -181,7 +187,7 @@ async def _server(home: Path) -> tuple[asyncio.subprocess.Process, str]:
 
 
 async def _teams(http: aiohttp.ClientSession, origin: str, count: int) -> dict[str, str]:
-    """Paused teams, each with its coordinator."""
+    """Create paused teams; return the coordinator's id by team id."""
     made: dict[str, str] = {}
     for number in range(count):
         body = {"goal": f"Listen {number}", "start": False, "learns": False}
@@ -208,21 +214,21 @@ async def _measure(plan: Plan, http: aiohttp.ClientSession, origin: str) -> dict
     tally, awake = Tally(), asyncio.Event()
     teams = await _teams(http, origin, plan.teams)
     heads: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-    watchers: list[Watcher] = []
-    for place in range(plan.watchers):
+
+    def watcher(place: int) -> Watcher:
         is_stalled = place < plan.stalled
         one = list(teams)[place % len(teams)]
         of_all = is_stalled or place % 5 == 0
-        watchers.append(
-            Watcher(
-                origin=origin,
-                http=http,
-                tally=tally,
-                path="/api/events" if of_all else f"/api/teams/{one}/events",
-                got=dict.fromkeys(teams, 0) if of_all else {one: 0},
-                stalls=awake if is_stalled else None,
-            )
+        return Watcher(
+            origin=origin,
+            http=http,
+            tally=tally,
+            path="/api/events" if of_all else f"/api/teams/{one}/events",
+            got=dict.fromkeys(teams, 0) if of_all else {one: 0},
+            stalls=awake if is_stalled else None,
         )
+
+    watchers = [watcher(place) for place in range(plan.watchers)]
     watching = [asyncio.create_task(watcher.run(heads)) for watcher in watchers]
     agents = list(teams.values())
     await asyncio.gather(
@@ -236,10 +242,14 @@ async def _measure(plan: Plan, http: aiohttp.ClientSession, origin: str) -> dict
         heads.set_result({team["id"]: team["head"] for team in await response.json()})
     async with asyncio.timeout(120 + plan.seconds):
         await asyncio.gather(*watching)
+    return _results(tally, heads.result(), watchers)
+
+
+def _results(tally: Tally, heads: dict[str, int], watchers: list[Watcher]) -> dict[str, Any]:
     waits = sorted(tally.waits)
     return {
         "sent": len(waits),
-        "events": sum(heads.result().values()),
+        "events": sum(heads.values()),
         "heard": tally.heard,
         "errors": tally.errors,
         "wrong": tally.wrong,
@@ -248,7 +258,7 @@ async def _measure(plan: Plan, http: aiohttp.ClientSession, origin: str) -> dict
         "p50_ms": 1000 * waits[len(waits) // 2],
         "p99_ms": 1000 * waits[int(len(waits) * 0.99)],
         "got": [watcher.got for watcher in watchers],
-        "heads": heads.result(),
+        "heads": heads,
     }
 
 
@@ -259,8 +269,10 @@ def main() -> None:
     found = asyncio.run(measure(Plan(**vars(parser.parse_args()))))
     print(f"{found['sent']} messages, {len(found['errors'])} errors")
     print(f"acknowledged after {found['p50_ms']:.0f} ms (p50), {found['p99_ms']:.0f} ms (p99)")
-    print(f"{found['events']} events, heard {found['heard']} times, {len(found['wrong'])} wrong")
-    print(f"{found['closed']} slow lines closed and taken up again, {found['resynced']} resyncs")
+    print(f"{found['events']} events, received {found['heard']} times, {len(found['wrong'])} wrong")
+    print(
+        f"{found['closed']} slow connections closed and opened again, {found['resynced']} resyncs"
+    )
     for line in (*found["errors"][:5], *found["wrong"][:5]):
         print(" ", line)
     sys.exit(bool(found["errors"] or found["wrong"]))

@@ -1,4 +1,4 @@
-"""What agiraph costs, all in one run: ratios against a floor, with the goals beside them."""
+"""Benchmarks: the cost of agiraph as ratios to a floor of the same run, with the goals."""
 
 import argparse
 import cProfile
@@ -26,8 +26,8 @@ def _goal(what: str, value: str, goal: str, met: bool) -> None:
         _missed.append(what)
 
 
-def _where(part: Callable[[], Coroutine[Any, Any, Any]], missed_before: int) -> None:
-    """If a goal was missed just now: once more under a profiler, for where the time goes."""
+def _profile_if_missed(part: Callable[[], Coroutine[Any, Any, Any]], missed_before: int) -> None:
+    """If this part missed a goal, run it again under a profiler and print where the time goes."""
     if len(_missed) == missed_before:
         return
     profile = cProfile.Profile()
@@ -36,7 +36,7 @@ def _where(part: Callable[[], Coroutine[Any, Any, Any]], missed_before: int) -> 
     for (file, _, name), (_, _, own, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         spent[name if file == "~" else "/".join(Path(file).parts[-2:])] += own
     total = sum(spent.values())
-    print("  where the time of this thread goes (the profiler's own share included):")
+    print("  CPU time of this thread by module (with the profiler's own time):")
     for what, seconds in spent.most_common(12):
         print(f"    {seconds / total:>6.1%}  {what}")
 
@@ -63,18 +63,18 @@ def _turns(rounds: int) -> None:
     _goal("durable turn ÷ aiohttp floor, worst of the three", f"{worst:.2f}", "≤ 3", worst <= 3)
     _goal("turn 800 ÷ turn 50", f"{growth:.2f}", "≤ 1.3", growth <= 1.3)
     _goal("written to disk per turn", f"{kib:.1f} KiB", "≤ 20 KiB", kib <= 20)
-    _where(lambda: turns.measure(1), before)
+    _profile_if_missed(lambda: turns.measure(1), before)
 
 
 def _wake() -> None:
-    print("From an accepted message to the first call of the model")
+    print("Time from an accepted message to the first model call")
     late = uvloop.run(wake.measure())
     _goal("p50", f"{late['p50 ms']:.1f} ms", "", True)
     _goal("p99", f"{late['p99 ms']:.1f} ms", "≤ 50 ms", late["p99 ms"] <= 50)
 
 
 def _kills() -> None:
-    print("Killed with -9 ten times in a run of 200 turns")
+    print("A run of 200 turns, killed with SIGKILL ten times")
     end = kills.measure()
     done = f"{end['killed']} / {end['repeated']} / {end['lost']}"
     met = bool(end["finished"]) and done == "10 / 0 / 0"
@@ -91,11 +91,11 @@ def _wires() -> None:
         ours, floor = sizes[401]
         goal = "≤ 3" if name != "gemini" else ""
         _goal(f"{name}, 401 messages", f"{ours / floor:.2f}", goal, not goal or ours / floor <= 3)
-    _where(wires.measure, before)
+    _profile_if_missed(wires.measure, before)
 
 
 def _crowd() -> None:
-    print("200 agents with 20 calls each to a model that takes 200 ms, durable")
+    print("200 agents with 20 calls each to a model that takes 200 ms, everything durable")
     before = len(_missed)
     found = uvloop.run(crowd.measure())
     met = found["wall"] <= 1.5 * found["ideal"] and found["completed"] == crowd.AGENTS
@@ -104,8 +104,8 @@ def _crowd() -> None:
     print(f"  CPU of all threads {found['cpu']:.1f} s: {each:.0f} µs a turn")
     floor = uvloop.run(crowd.floor())
     ratio = found["cpu"] / floor
-    _goal("CPU ÷ the same crowd by hand", f"{ratio:.2f}", "≤ 4", ratio <= 4)
-    _where(crowd.measure, before)
+    _goal("CPU ÷ the same calls without agiraph", f"{ratio:.2f}", "≤ 4", ratio <= 4)
+    _profile_if_missed(crowd.measure, before)
 
 
 def _fanout() -> None:
@@ -117,11 +117,11 @@ def _fanout() -> None:
     met = found["wall"] <= 1.3 * found["ideal"] and found["completed"] == fanout.WORKERS + 1
     _goal("wall, against an ideal of 1.6 s", f"{found['wall']:.2f} s", "≤ 2.08 s", met)
     print(f"  CPU of all threads {found['cpu']:.2f} s")
-    _where(fanout.measure, before)
+    _profile_if_missed(fanout.measure, before)
 
 
 def _chat() -> None:
-    print("A person speaks while every place for work is taken by 200 ms models")
+    print("A person sends a message while every work slot is taken by 200 ms models")
     found = uvloop.run(chat.measure())
     soon, words = found["acknowledged"], found["words"]
     p50, p99 = soon[len(soon) // 2] * 1000, soon[int(len(soon) * 0.99) - 1] * 1000
@@ -133,14 +133,14 @@ def _chat() -> None:
 
 
 def _idle() -> None:
-    print(f"{idle.TEAMS:,} idle teams, each with a heartbeat that looks every minute for news")
+    print(f"{idle.TEAMS:,} idle teams, each with a heartbeat that checks for news every minute")
     found = uvloop.run(idle.measure())
     for what in ("KiB of memory a team", "µs of CPU a look", "bytes of database a team"):
         _goal(what, f"{found[what]:,.1f}", "", True)
     busy = found["µs of CPU a look"] * idle.TEAMS / idle.EVERY / 1e6
-    _goal("share of one CPU that all of them take", f"{busy:.1%}", "≤ 25 %", busy <= 0.25)
+    _goal("share of one CPU that all teams use", f"{busy:.1%}", "≤ 25 %", busy <= 0.25)
     grown = found["bytes of database more after"]
-    _goal("bytes the database has grown by meanwhile", f"{grown:,}", "≤ 64 KiB", grown <= 65_536)
+    _goal("growth of the database meanwhile, in bytes", f"{grown:,}", "≤ 64 KiB", grown <= 65_536)
     calls = found["calls of a model"]
     _goal("calls of a model", str(calls), "0", calls == 0)
 
@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     tune()
-    # Folders go when all is measured: a file system slows down where much was just deleted.
+    # Folders are deleted at the end: a file system is slower after many deletions.
     with tempfile.TemporaryDirectory(prefix="agiraph-bench-") as folder:
         tempfile.tempdir = folder
         _turns(rounds)

@@ -1,7 +1,7 @@
-"""Stub: a model server that costs next to nothing, in a process of its own.
+"""Stub: a model server in its own process that uses almost no CPU.
 
 It reads a request by its length, counts the tool results in it without parsing, and answers with a
-call of the tool `note` until there are enough; then with `finish`.
+call of the tool `note` until there are enough results; then with `finish`.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ def reply(number: int, last: bool, ending: str = "finish") -> bytes:
 
 
 RESULT = b'"role":"tool"'
-"""Torn in two by the network it is missed now and then; what is asked for then is done twice."""
+"""The marker of a tool result. Split over two reads, it is not counted, and a turn is repeated."""
 
 
-class _Line(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     def __init__(self, turns: int, delay: float, ending: str) -> None:
         self._turns = turns
         self._ending = ending
@@ -78,14 +78,14 @@ class _Line(asyncio.Protocol):
                 self._transport.write(answer)
 
     def _answer(self, answer: bytes) -> None:
-        if not self._transport.is_closing():  # whoever asked may be gone
+        if not self._transport.is_closing():  # the client may have disconnected
             self._transport.write(answer)
 
 
 def _serve(turns: int, delay: float, ending: str, ready: Any) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Line(turns, delay, ending), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: _Connection(turns, delay, ending), "127.0.0.1", 0)
         ready.put(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 

@@ -1,7 +1,7 @@
-"""Turns: what a durable turn of loop and store costs, against the floor of the same run.
+"""Turns: the CPU cost of a durable turn, as a ratio to the floor of the same run.
 
-The floor is what nobody can do without: an HTTP request with the body already encoded, and one
-append to SQLite with a full fsync. Both sides send the same bodies to the same stub.
+The floor is the least that a durable turn needs: an HTTP request with an encoded body, and one
+append to SQLite with a full fsync. Both sides send bodies of the same size to the same stub.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def written() -> dict[str, int]:
 
 
 async def ours(url: str, stamps: Stamps) -> dict[str, float]:
-    """A whole run of the runtime, everything on: journal, events, money, budget, breaker."""
+    """Run agiraph with everything on: journal, events, costs, budget, circuit breaker."""
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     keys = Keys(openai_key="k", openai_url=url)
     world = World(
@@ -71,7 +71,7 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
 
 
 class Floor:
-    """The floor's two halves, by hand."""
+    """The floor's database: one append with a full fsync a turn."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
@@ -88,7 +88,7 @@ class Floor:
 
 
 def bodies() -> Callable[[int], bytes]:
-    """Requests of the size ours have at that turn, already encoded."""
+    """Return a function that gives an encoded request of the size that agiraph sends at a turn."""
     system = orjson.dumps({"role": "system", "content": "s" * 4000})
     call = {"id": "call_1", "type": "function", "function": {"name": "note", "arguments": "x" * 90}}
     turn = orjson.dumps({"role": "assistant", "content": None, "tool_calls": [call]})
@@ -111,7 +111,7 @@ async def floor_aiohttp(url: str, stamps: Stamps) -> None:
 
 
 async def floor_raw(url: str, stamps: Stamps) -> None:
-    """The same over a bare socket: no HTTP library at all."""
+    """The same over a bare socket, without an HTTP library."""
     floor, body = Floor(), bodies()
     host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -128,7 +128,7 @@ async def floor_raw(url: str, stamps: Stamps) -> None:
 async def raw_request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes
 ) -> bytes:
-    """One request over a bare socket, and the body of its answer."""
+    """Send one request over a bare socket; return the body of the response."""
     writer.write(
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(data)
     )
@@ -140,7 +140,7 @@ async def raw_request(
 
 
 def at(costs: list[float], mark: int) -> float:
-    """The median cost of a turn around this one, in microseconds."""
+    """Return the median cost of the turns before this one, in microseconds."""
     window = costs[max(0, mark - WINDOW) : mark]
     return statistics.median(window) * 1e6
 

@@ -1,4 +1,4 @@
-"""Wake: how long it takes from an accepted message to the first call of the model."""
+"""Wake: the time from an accepted message to the first model call."""
 
 import statistics
 import tempfile

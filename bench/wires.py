@@ -1,4 +1,4 @@
-"""Wires: what a request and a streamed chunk cost, against a raw request of the same bytes."""
+"""Wires: the CPU cost of a request and of a streamed chunk, against a raw request."""
 
 import asyncio
 import statistics
@@ -26,7 +26,7 @@ CHUNKS = (50, 1050)
 
 
 def thread(messages: int) -> Transcript:
-    """A thread of so many messages: a task, then calls and their results."""
+    """Return a thread with that many messages: a task, then calls and their results."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     transcript = Transcript()
 
@@ -94,7 +94,7 @@ async def _cost(act: Callable[[], Any], repeats: int) -> float:
 
 
 class Raw:
-    """A request with the body already encoded, over a bare socket."""
+    """Sends requests with an encoded body over a bare socket."""
 
     def __init__(self, url: str) -> None:
         self._host, self._port = url.removeprefix("http://").split(":")
@@ -135,7 +135,7 @@ async def measure() -> dict[str, Any]:
         for size in SIZES:
             transcript = thread(size)
             request = Request(transcript=transcript, tools=TOOLS)
-            await model.reply(request)  # the thread as it is while it runs: encoded before
+            await model.reply(request)  # warm-up: in a real run, earlier turns are encoded already
             ours = await _cost(lambda m=model, r=request: m.reply(r), REPEATS)
             path, headers, body = _as_sent(model, request)
             floor = await _cost(lambda p=path, h=headers, b=body: raw.ask(p, h, b), REPEATS)

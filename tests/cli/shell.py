@@ -111,26 +111,35 @@ class Shell:
     @asynccontextmanager
     async def start_at_terminal(self, *arguments: str) -> AsyncGenerator[Process]:
         """A command in a terminal, where somebody may type."""
-        ours, theirs = pty.openpty()
-        process = await asyncio.create_subprocess_exec(
-            *("setsid", "--ctty"),  # so that Ctrl-C in this terminal is meant for it
-            PROGRAM,
-            *arguments,
-            env=self._environment | {"TERM": "xterm"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
-        os.close(theirs)
-        reader = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(ours, _feed, ours, reader)
-        try:
-            yield Process(process, ours, _read=reader)
-        finally:
-            loop.remove_reader(ours)
-            await _end(process)
-            os.close(ours)
+        async with at_terminal(self._environment, PROGRAM, *arguments) as process:
+            yield process
+
+
+@asynccontextmanager
+async def at_terminal(
+    environment: dict[str, str], program: Path | str, *arguments: str
+) -> AsyncGenerator[Process]:
+    """Run any program in a terminal; kill it if it outlives the test."""
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *("setsid", "--ctty"),  # so that Ctrl-C in this terminal is meant for it
+        program,
+        *arguments,
+        env=environment | {"TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(ours, _feed, ours, reader)
+    try:
+        yield Process(process, ours, _read=reader)
+    finally:
+        loop.remove_reader(ours)
+        await _end(process)
+        os.close(ours)
 
 
 def _feed(terminal: int, reader: asyncio.StreamReader) -> None:

@@ -46,15 +46,15 @@ def asked(agiraph: Shell, waiting_home: Path) -> str:
 
 async def test_every_command_says_what_it_does(agiraph: Shell) -> None:
     said = {
-        (): "Give a goal to a team of agents, watch it being worked on, and have it done.",
-        ("run",): "Work on a GOAL until it is reached, and show how it goes.",
-        ("teams",): "List the teams of this home.",
-        ("board",): "Show the work of a TEAM (its id or name).",
-        ("inbox",): "List questions, approvals, results and failures.",
-        ("answer",): "Answer a QUESTION by its id; its agent goes on, at once if a server runs.",
-        ("export",): "Write everything of TEAM (its id or name) into FOLDER, as files people",
-        ("db",): "Look after the database.",
-        ("db", "upgrade"): "Bring the database to the shape this version needs.",
+        (): "Give a goal to a team of agents, watch them work, and get the result.",
+        ("run",): "Work on a GOAL until it is reached, and show the progress.",
+        ("teams",): "List all teams, with their open questions and their cost.",
+        ("board",): "Show the tasks of a TEAM (its id or name) with their status and result.",
+        ("inbox",): "List questions, approvals, results and failures that agents sent you.",
+        ("answer",): "Answer a QUESTION by its id with TEXT.",
+        ("export",): "Write all data and files of a TEAM (its id or name) to FOLDER, as readable",
+        ("db",): "Maintain the database.",
+        ("db", "upgrade"): "Upgrade the database schema to this version.",
     }
     for command, words in said.items():
         shown = CliRunner().invoke(commands, [*command, "--help"])
@@ -73,7 +73,7 @@ async def test_without_a_command_the_help_is_shown_and_it_was_wrong_use(agiraph:
         agiraph(), agiraph("--version"), agiraph("bord"), agiraph("board")
     )
 
-    assert (bare.code, "Run it:" in bare.err) == (2, True)
+    assert (bare.code, "Run agiraph:" in bare.err) == (2, True)
     assert (version.code, version.out.split()[0]) == (0, "agiraph")
     assert unknown == Ended(
         2, "", "agiraph: No such command 'bord'. Did you mean 'board'? See: agiraph --help\n"
@@ -87,8 +87,8 @@ async def test_an_empty_home_says_how_to_begin(agiraph: Shell) -> None:
         agiraph("teams"), agiraph("inbox"), agiraph("teams", "--json")
     )
 
-    assert teams == Ended(0, 'No teams yet. Begin with: agiraph run "GOAL"\n')
-    assert inbox == Ended(0, "Nothing here.\n")
+    assert teams == Ended(0, 'No teams yet. Create one with: agiraph new "GOAL"\n')
+    assert inbox == Ended(0, "The inbox is empty.\n")
     assert json_ == Ended(0, "[]\n")
     assert upgraded == Ended(0, "The database is up to date.\n")
 
@@ -143,14 +143,14 @@ async def test_an_answer_is_taken_once_and_only_by_a_question(agiraph: Shell, as
     assert unknown == Ended(
         1,
         "",
-        "agiraph: There is no question 'msg_nobody'. `agiraph inbox --open` lists them.\n",
+        "agiraph: There is no question 'msg_nobody'. `agiraph inbox --open` lists the open ones.\n",
     )
     assert empty == Ended(
         1,
         "",
-        "agiraph: An empty answer says nothing; write what you want them to know.\n",
+        "agiraph: The answer is empty: write a text.\n",
     )
-    assert first == Ended(0, f"Answered. Go on with: agiraph run --resume {asked}\n")
+    assert first == Ended(0, f"Answered. Continue with: agiraph run --resume {asked}\n")
     assert second.code == 1
     assert "the first answer stands" in second.err
 
@@ -193,7 +193,9 @@ async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
     copied = target / "home" / scratch.relative_to(agiraph.home / "teams" / asked)
     assert sorted(p.name for p in copied.iterdir()) == ["a.md", "dangling"]
     assert (copied / "a.md").read_text() == "kept"
-    assert refused == Ended(1, "", f"agiraph: {full} is not an empty folder; name a new one.\n")
+    assert refused == Ended(
+        1, "", f"agiraph: {str(full)!r} is not an empty folder; name a new one.\n"
+    )
     assert [p.name for p in full.iterdir()] == ["mine.txt"]
     assert (unknown.code, (tmp_path / "never").exists()) == (1, False)
 

@@ -98,7 +98,7 @@ async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
     agiraph.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
     before = await agiraph("doctor")
     assert (before.code, agiraph.home.exists()) == (0, False)
-    assert "is not there yet" in before.out
+    assert "does not exist yet" in before.out
     await agiraph("teams")
     code, report = await visit(agiraph)
     assert (code, report["well"], problems(report)) == (0, True, {})
@@ -208,7 +208,7 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_pu
             "token has mode 644; it should be 600.",
         ]
         assert found["unfinished copies"] == ["teams/team_1/nodes/node_1/_stage"]
-        assert found["processes"] == ["Something of call_1 is alive."]
+        assert found["processes"] == ["A process of call_1 is running."]
         code, fixed = await visit(agiraph, "--fix")
         assert (code, len(fixed["done"])) == (0, 4)
         assert (home.stat().st_mode & 0o777, (home / "token").stat().st_mode & 0o777) == (
@@ -245,7 +245,7 @@ async def test_beside_a_running_server_it_looks_and_refuses_to_touch(agiraph: Sh
         agiraph.home.chmod(0o755)
         refused = await agiraph("doctor", "--fix")
         assert (refused.code, refused.out) == (1, "")
-        assert refused.err.startswith(f"agiraph: Process {pid} is at work; nothing was changed.")
+        assert refused.err.startswith(f"agiraph: Process {pid} is running; nothing was changed.")
         assert agiraph.home.stat().st_mode & 0o777 == 0o755
 
 
@@ -258,7 +258,7 @@ async def test_beside_processes_on_postgresql_it_refuses_to_touch(
         code, report = await visit(agiraph)
         assert (code, "connections to the database" in report["at_work"]) == (0, True)
         refused = await agiraph("doctor", "--fix")
-        assert (refused.code, "is at work; nothing was changed" in refused.err) == (1, True)
+        assert (refused.code, "is running; nothing was changed" in refused.err) == (1, True)
 
 
 async def test_a_model_without_its_key_is_named_with_what_to_set(agiraph: Shell) -> None:

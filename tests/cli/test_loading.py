@@ -8,13 +8,13 @@ import pytest
 from agiraph.cli import SECTIONS
 
 HEAVY = (
-    "fastapi", "genai_prices", "psycopg", "sqlite3", "uvicorn", "agiraph.app", "agiraph.config",
-    "agiraph.providers", "agiraph.runtime", "agiraph.services", "agiraph.store", "agiraph.tools",
-    "agiraph.web",
+    "fastapi", "genai_prices", "prompt_toolkit", "psycopg", "sqlite3", "uvicorn", "agiraph.app",
+    "agiraph.config", "agiraph.providers", "agiraph.runtime", "agiraph.services", "agiraph.store",
+    "agiraph.tools", "agiraph.web",
 )  # fmt: skip
 ASKING = {
     command: module
-    for section in ("Give work and talk", "Watch", "Steer")
+    for section in ("Give work and talk", "Watch", "Control")
     for command, module in SECTIONS[section].items()
 }
 

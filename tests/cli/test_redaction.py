@@ -122,7 +122,7 @@ async def test_a_key_that_a_command_printed_is_in_no_backup_and_no_export(tmp_pa
         assert [needle for needle in needles if needle in flat] == [], name
         assert KEY not in name
     assert {name.rpartition("/")[2] for name in members} >= {"scratch.txt", "large.bin", "output"}
-    assert "Blotted out a key in home/spool/" in saved.stderr
+    assert "Overwrote an API key in home/spool/" in saved.stderr
     assert "/scratch.txt" in saved.stderr
     # Out of reach, and docs/operations.md says so: what was compressed.
     [packed] = [data for name, data in members.items() if name.endswith("scratch/key.txt.gz")]

@@ -78,7 +78,7 @@ def test_settings_are_put_aside_and_named(saved: Path, tmp_path: Path, restore: 
     aside = home / "restored-settings"
     assert (aside / "agiraph.toml").read_text() == PLANTED
     assert (aside / "agents" / "spy.md").exists()
-    assert f"Not in force, but put aside in {aside}:" in ended.out
+    assert f"Not used, but put into {aside}:" in ended.out
     assert "  agents/spy.md\n  agiraph.toml\n" in ended.out
     assert sorted(p.name for p in home.iterdir() if p.name.startswith(".")) == []
 
@@ -274,7 +274,7 @@ def test_what_would_fill_the_disk_is_refused_unread(
 ) -> None:
     from agiraph.cli import backup
 
-    monkeypatch.setattr(backup, "_room", lambda home: 10_000)
+    monkeypatch.setattr(backup, "_free_bytes", lambda home: 10_000)
     ended = restore(saved)
     is_refused(ended, tmp_path)
     assert "takes more than the 10,000 bytes that are free" in ended.err

@@ -40,7 +40,7 @@ async def test_the_demo_reaches_every_goal_and_says_that_it_is_scripted(agiraph:
     *_, path = ended.out.splitlines()
     assert (ended.code, ended.err) == (0, "")
     assert first == f"Show me [bold] :smile: what you can do {team}"
-    assert second.startswith("The scripted demo answers: it is not an AI.")
+    assert second.startswith("A scripted demo answers, not an AI.")
     assert "\nDone. 3 turns · " in ended.out
     assert Path(path).is_relative_to(agiraph.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
@@ -88,9 +88,9 @@ async def test_no_key_can_be_read_by_a_command(agiraph: Shell) -> None:
 
 async def test_wrong_use_is_told_in_one_line(agiraph: Shell) -> None:
     wrong = {
-        (): 'Say what you want: agiraph run "GOAL", or go on: --resume TEAM.',
+        (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
         ("--resume", "b", "--turns", "9"): (
-            "A team goes on as it was begun: give --resume no other options."
+            "--resume keeps the model and limits of the team: leave out the other options."
         ),
         ("a", "--turns", "0"): "Invalid value for '--turns': 0 is not in the range x>=1.",
         ("a", "b"): "Got unexpected extra argument (b)",
@@ -133,8 +133,8 @@ async def test_a_spent_budget_is_a_failure_with_what_there_is(agiraph: Shell) ->
     assert ended.out.endswith(
         "! The budget was spent before the goal was reached (turns_spent).\n"
         "\n"
-        "Not reached (turns_spent). 2 turns · 240 tokens · $0.0000 and calls without a known "
-        "price\n"
+        "The goal was not reached (turns_spent). 2 turns · 240 tokens · $0.0000 and calls without "
+        "a known price\n"
         "\n"
         "One note.\n"
     )
@@ -156,7 +156,7 @@ async def test_a_refused_key_is_a_question_that_says_what_to_check(agiraph: Shel
     assert refused.out.endswith(
         f"It asks: I cannot go on: {said} Tell me when I should try again.\n"
         f'Answer with: agiraph answer {question["id"]} "TEXT"\n'
-        f"Go on with: agiraph run --resume {question['team_id']}\n"
+        f"Continue with: agiraph run --resume {question['team_id']}\n"
     )
 
 
@@ -170,7 +170,7 @@ async def test_a_server_nobody_reaches_is_tried_again_until_one_stops_it(agiraph
 
     team = team_in(ended.out)
     assert ended.code == 130
-    assert ended.out.endswith(f"Go on with: agiraph run --resume {team}\n")
+    assert ended.out.endswith(f"Continue with: agiraph run --resume {team}\n")
     async with ModelServer([FINISH]) as server:
         assert [t["id"] for t in orjson.loads((await agiraph("teams", "--json")).out)] == [team]
 
@@ -192,12 +192,12 @@ async def test_a_question_without_a_terminal_is_answered_later(agiraph: Shell) -
     waits = (
         "It asks: Red or blue?\n"
         f'Answer with: agiraph answer {question[0]} "TEXT"\n'
-        f"Go on with: agiraph run --resume {team}\n"
+        f"Continue with: agiraph run --resume {team}\n"
     )
     assert asked.code == still_open.code == 1
     assert asked.out.endswith(waits)
     assert still_open.out.endswith(waits)
-    assert answered == Ended(0, f"Answered. Go on with: agiraph run --resume {team}\n")
+    assert answered == Ended(0, f"Answered. Continue with: agiraph run --resume {team}\n")
     assert resumed.code == 0
     assert "Painted it blue.\n" in resumed.out
 
@@ -213,7 +213,7 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: She
     ):
         await running.says("your answer: ")
         running.types(b"\n")
-        await running.says("An empty answer says nothing")
+        await running.says("The answer is empty")
         running.types("blau wie Grüße\n".encode())
         ended = await running.ends()
 
@@ -236,7 +236,7 @@ async def test_whoever_leaves_the_prompt_can_come_back(agiraph: Shell) -> None:
 
     assert (left.code, stopped.code) == (1, 130), left.out + stopped.out
     assert "Answer with: agiraph answer msg_" in left.out
-    assert "Go on with: agiraph run --resume team_" in stopped.out
+    assert "Continue with: agiraph run --resume team_" in stopped.out
 
 
 async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
@@ -277,9 +277,9 @@ async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
         r"another folder\.\n",
         busy.err,
     )
-    assert stopped.out.endswith(f"Go on with: agiraph run --resume {team}\n")
+    assert stopped.out.endswith(f"Continue with: agiraph run --resume {team}\n")
     assert told[0] == "Wrote a.md (4 bytes)."
     assert "[cancelled after " in told[1]
     assert "[interrupted after " in told[2]
-    assert "↻ attempt 2: going on where it was\n" in resumed.out
+    assert "↻ attempt 2: continues after the interruption\n" in resumed.out
     assert "All is well.\n" in resumed.out

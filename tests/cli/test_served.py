@@ -55,11 +55,11 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
     async with up(agiraph):
         await agiraph("new", "Paint it", "--name", "paint")
         async with agiraph.start_at_terminal("chat", "paint") as chat:
-            await chat.says("Your next line answers it")
+            await chat.says("Your next line is the answer")
             chat.types(b"/nope\n")
             await chat.says("There is no command '/nope'")
             chat.types(b"/skip\n")
-            await chat.says("Put off. Answer it with: agiraph answer msg_")
+            await chat.says("Left open. Answer it later with: agiraph answer msg_")
             chat.types(b"Hello\n")
             await chat.says(f"coordinator  {REPLY}")
             chat.types(b"/cost\n")
@@ -68,9 +68,12 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             ended = await chat.ends()
         assert ended.code == 0, ended.out
         assert "- red" in ended.out
-        assert (agiraph.home / "history").read_text().endswith("/skip\nHello\n/cost\n")
+        history = agiraph.home / "history"
+        kept = [line for line in history.read_text().splitlines() if line.startswith("+")]
+        assert kept == ["+/nope", "+/skip", "+Hello", "+/cost"]
+        assert history.stat().st_mode & 0o777 == 0o600
         async with agiraph.start_at_terminal("chat", "paint") as chat:
-            await chat.says("Your next line answers it")
+            await chat.says("Your next line is the answer")
             chat.types(b"blue\n")
             await chat.says("Painted it blue.")
             chat.types(b"\x03")  # Ctrl-C
@@ -103,9 +106,9 @@ async def test_a_goal_is_run_on_the_server_that_has_the_home(agiraph: Shell) -> 
     again = await agiraph("board", team)
 
     assert asked.code == 1
-    assert asked.out.startswith("An agiraph runs at http://127.0.0.1:")
+    assert asked.out.startswith("The agiraph server at http://127.0.0.1:")
     assert f'Answer with: agiraph answer {question["id"]} "TEXT"' in asked.out
-    assert answered == Ended(0, f"Answered. Watch it go on with: agiraph tail {team}\n")
+    assert answered == Ended(0, f"Answered. Watch the team with: agiraph tail {team}\n")
     assert (run.code, "Painted it blue." in run.out) == (0, True), run.out
     assert (again.code, "completed" in again.out) == (0, True)  # from the database itself
 
@@ -132,9 +135,9 @@ async def test_teams_are_steered_and_their_state_is_told(agiraph: Shell) -> None
         lines = await agiraph("tail", team["id"], "--json", "--no-follow", "--after", "0")
 
     identity = team["id"]
-    assert paused == Ended(0, f"Paused 'a/b'. Go on with: agiraph resume {identity}\n")
+    assert paused == Ended(0, f"Paused 'a/b'. Continue with: agiraph resume {identity}\n")
     assert resumed == Ended(0, f"Resumed 'a/b'. Watch it with: agiraph tail {identity}\n")
-    assert nudged == Ended(0, "Told coordinator. It hears this at its next step.\n")
+    assert nudged == Ended(0, "Sent to coordinator. It reads this before its next step.\n")
     assert nobody == Ended(
         1, "", "agiraph: There is no teammate 'ada'. On this team: coordinator.\n"
     )
@@ -164,8 +167,8 @@ async def test_tokens_are_made_used_and_taken_back(agiraph: Shell) -> None:
         1, "", "agiraph: This needs the scope 'operate'; the token has 'read'.\n"
     )
     assert [token["name"] for token in listed if token["kind"] == "token"] == ["reader"]
-    assert taken == Ended(0, f"Taken back: {made['id']}.\n")
-    assert (after.code, "does not know the token" in after.err) == (1, True)
+    assert taken == Ended(0, f"Revoked {made['id']}.\n")
+    assert (after.code, "rejects the token" in after.err) == (1, True)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/signin\?code=\S+\n", link.out)
 
 
@@ -178,11 +181,11 @@ async def test_a_server_of_another_home_is_not_mistaken_for_ours(
         other.home.mkdir()
         (other.home / "token").write_text("of another server\n")
         looked, told = await asyncio.gather(other("teams"), other("new", "x"))
-    assert looked == Ended(0, 'No teams yet. Begin with: agiraph run "GOAL"\n')
+    assert looked == Ended(0, 'No teams yet. Create one with: agiraph new "GOAL"\n')
     assert told == Ended(
         1,
         "",
-        f"agiraph: The server at http://127.0.0.1:{port} does not know the token of "
+        f"agiraph: The server at http://127.0.0.1:{port} rejects the token of "
         f"{str(other.home)!r}: it may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or "
         "AGIRAPH_TOKEN.\n",
     )
@@ -195,7 +198,7 @@ async def test_a_tail_outlives_the_server_it_watches(agiraph: Shell) -> None:
             await tail.says("Red or blue?")
             server.signal(signal.SIGTERM)
             assert (await server.ends()).code == 0
-            await tail.says("the line broke; waiting for the server")
+            await tail.says("the connection to the server was lost")
             async with agiraph.start("up") as again:
                 await again.says("Token for programs")
                 [question] = await read(agiraph, "inbox", "--open")

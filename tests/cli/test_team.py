@@ -31,7 +31,7 @@ async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
     for line in (
         "+ writer joins (writer, openai/",
         "+ printf joins (worker, cli)",
-        "◇ new work: the poem",
+        "◇ new task: the poem",
         "│ printf counting",
         "✓ writer Published: no files.",
     ):

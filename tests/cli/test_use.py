@@ -24,7 +24,7 @@ WRONG = {
     ),
     ("new", "x", "--budget", "-1"): "Invalid value for '--budget': -1.0 is not in the range x>=0.",
     ("new", "x", "--mode", "infinite", "--wait"): (
-        "A team without an end has nothing to wait for: leave out --wait."
+        "An infinite team never ends, so --wait would never return: leave out --wait."
     ),
     ("new", "x", "--wait", "--json"): ("--wait is for people and --json for programs: choose one."),
     ("say", "csv"): "Missing argument 'TEXT'.",
@@ -41,7 +41,7 @@ WRONG = {
     ("triggers",): "Missing argument 'TEAM'.",
     ("cost", "a", "b"): "Got unexpected extra argument (b)",
     ("teams", "--jsn"): "No such option '--jsn'. Did you mean '--json'?",
-    ("stop",): "Name one team, or say --all.",
+    ("stop",): "Name one team, or give --all.",
     ("pause",): "Missing argument 'TEAM'.",
     ("resume",): "Missing argument 'TEAM'.",
     ("export", "csv"): "Missing argument 'FOLDER'.",
@@ -55,7 +55,7 @@ WRONG = {
     ("completion", "tcsh"): (
         "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'."
     ),
-    ("run",): 'Say what you want: agiraph run "GOAL", or go on: --resume TEAM.',
+    ("run",): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
     ("doctor", "x"): "Got unexpected extra argument (x)",
     ("backup",): "Missing argument 'FILE'.",
     ("restore",): "Missing argument 'FILE'.",

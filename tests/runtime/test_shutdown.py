@@ -75,7 +75,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
         assert await running.ask("POST", "/stop") == {"teams": 0, "nodes": 0}
         for wrong in (("stop",), ("stop", "--all", made[0]["id"])):
             refused = await agiraph(*wrong)
-            assert (refused.code, "Name one team, or say --all." in refused.err) == (2, True)
+            assert (refused.code, "Name one team, or give --all." in refused.err) == (2, True)
 
 
 async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the_next_start(

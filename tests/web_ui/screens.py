@@ -91,7 +91,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("changes", f"{at}/memory?tab=changes", "Likes figures"),
         Screen("notes", f"{watch}/memory/memory/prices.md", "$8,900"),
         Screen("triggers", f"{watch}/triggers", "Look at the prices"),
-        Screen("cost", f"{at}/cost", "Where it went"),
+        Screen("cost", f"{at}/cost", "Breakdown"),
         Screen("threads", f"{at}/threads", "NVIDIA"),
         Screen("thread", f"{at}/threads/{nvidia['thread_id']}", "I begin with"),
         Screen("settings", f"{desk.origin}/settings", "Theme"),

@@ -173,7 +173,7 @@ def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -
 
 
 async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
-    """A board of so many pieces of work in so many stages, everybody at work; it stands still."""
+    """A board of so many tasks in so many stages, everybody at work; it stands still."""
     async with World(path) as world:
         limits = Limits(agents=16, nodes=10 * pieces)
         founded = await world.found(

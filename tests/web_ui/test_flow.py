@@ -121,7 +121,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     await cast.all_are_told.reached(2)
     await page.get_by_role("textbox", name="Message Coordinator").fill(talk.PRICES)
     await page.get_by_role("button", name="Tell everyone").click()
-    await expect(page.get_by_text("Everyone on the team was told.")).to_be_visible()
+    await expect(page.get_by_text("The message was sent to everyone on the team.")).to_be_visible()
     cast.all_are_told.set()
 
     await expect(thread(page).get_by_text("The report is written, with prices.")).not_to_have_count(
@@ -170,7 +170,7 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
 
     desk = await visit(play, path="/inbox")
     page = desk.page
-    await expect(page.get_by_text("Nobody waits for you.")).to_be_visible()
+    await expect(page.get_by_text("Nobody is waiting for your answer.")).to_be_visible()
     team = await desk.found("Make it", permissions=[{"tool": "bash", "action": "ask"}])
 
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()

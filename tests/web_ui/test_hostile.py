@@ -151,11 +151,11 @@ async def talked(bait: Bait) -> None:
 
 async def earlier(bait: Bait) -> None:
     """Load what was before, until there is nothing more; then read all of it."""
-    button = bait.page.get_by_role("button", name="Show what was before")
+    button = bait.page.get_by_role("button", name="Show earlier messages")
     await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
     while await bait.page.evaluate("watching.hasEarlier()"):
         await button.click()
-        await bait.until("!document.body.textContent.includes('Loading what was before')")
+        await bait.until("!document.body.textContent.includes('Loading earlier messages')")
         await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
     await bait.walk("#thread")
 

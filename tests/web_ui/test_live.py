@@ -70,7 +70,7 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
 
     # A card opens with a click, and says who did it.
     await page.get_by_role("button", name="Intel").click()
-    await expect(page.get_by_role("complementary", name="Piece of work")).to_contain_text("Intel")
+    await expect(page.get_by_role("complementary", name="Task")).to_contain_text("Intel")
 
 
 async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visit: Visit) -> None:
@@ -98,7 +98,7 @@ async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visi
     await desk.kill()
     await expect(page.get_by_text("The server does not answer.")).to_be_visible()
     await say(page, words[2])
-    await expect(page.get_by_text("Queued: goes out when the connection is back")).to_be_visible()
+    await expect(page.get_by_text("Queued: sent when the connection is back")).to_be_visible()
     gate.set()
     await desk.start_again()
 

@@ -115,8 +115,8 @@ async def test_a_long_thread_draws_only_what_is_in_sight(browser: Browser, tmp_p
         await page.wait_for_selector("#thread article")
         for _ in range(2):
             await page.evaluate("document.getElementById('thread').scrollTop = 0")
-            await page.get_by_role("button", name="Show what was before").click()
-            await page.get_by_role("button", name="Loading what was before").wait_for(
+            await page.get_by_role("button", name="Show earlier messages").click()
+            await page.get_by_role("button", name="Loading earlier messages").wait_for(
                 state="detached"
             )
         rows, most = "document.querySelectorAll('#thread [data-index]').length", 0
@@ -194,7 +194,7 @@ async def test_a_large_board_draws_little_and_again_only_what_changed(
         await page.evaluate(MADE)
         for n in range(3):
             await served.world.store.write(seeding.make_piece, wide.team, 1000 + n)
-        await page.get_by_text("503 pieces of work").first.wait_for()
+        await page.get_by_text("503 tasks").first.wait_for()
         await settle(page, 10)
         made = await page.evaluate("window.made")
     print(f"{opened} elements at first, {whole} for all of {cards} cards; then made {made}")

@@ -66,7 +66,7 @@
         await picture();
       }
     },
-    hasEarlier: () => [...document.querySelectorAll("#thread button")].some((one) => one.textContent === "Show what was before"),
+    hasEarlier: () => [...document.querySelectorAll("#thread button")].some((one) => one.textContent === "Show earlier messages"),
     /** Where every link would lead; and, of some, where its dialog does. */
     async links() {
       const all = [...document.querySelectorAll("button.link")];

@@ -1,4 +1,4 @@
-"""Command line: `agiraph …`. An error is one line that says what to do; 2 is wrong use."""
+"""Command line: the `agiraph` commands. An error is one line; exit code 2 means wrong usage."""
 
 import asyncio
 import importlib
@@ -10,7 +10,7 @@ import click
 from agiraph.domain.errors import AgiraphError
 
 SECTIONS: dict[str, dict[str, str]] = {
-    "Run it": {"up": "up", "serve": "up", "work": "up", "run": "run"},
+    "Run agiraph": {"up": "up", "serve": "up", "work": "up", "run": "run"},
     "Give work and talk": {
         "new": "new",
         "say": "talk",
@@ -27,8 +27,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "triggers": "triggers",
         "cost": "cost",
     },
-    "Steer": {"pause": "teams", "resume": "teams", "stop": "teams"},
-    "Look after it": {
+    "Control": {"pause": "teams", "resume": "teams", "stop": "teams"},
+    "Maintain": {
         "doctor": "doctor",
         "backup": "backup",
         "restore": "backup",
@@ -39,10 +39,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "completion": "completion",
     },
 }
-"""Every command and its module, which is loaded only when the command is used."""
+"""Each command and its module. The module is imported when the command is used."""
 
 
 class Commands(click.Group):
+    """A group that imports a command's module when the command is used."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in SECTIONS.values() for name in section]
 
@@ -79,15 +81,15 @@ class Commands(click.Group):
 )
 @click.version_option(package_name="agiraph", message="agiraph %(version)s")
 def agiraph() -> None:
-    """Give a goal to a team of agents, watch it being worked on, and have it done.
+    """Give a goal to a team of agents, watch them work, and get the result.
 
-    Nothing is lost when the process dies, and waiting costs nothing.
+    Work survives a crash or a restart. A team that waits for you costs nothing.
     """
 
 
 def main() -> None:
     try:
-        # What a command exits with is given back; no command returns anything else.
+        # With standalone_mode off, click returns the exit code; commands return nothing else.
         sys.exit(agiraph.main(prog_name="agiraph", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -100,7 +102,8 @@ def main() -> None:
         click.echo("Stopped.", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read what we print has gone; Python would complain once more at its end.
+        # The reader of our output (such as `head`) has exited. Python would report it again when
+        # it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (AgiraphError, OSError) as error:

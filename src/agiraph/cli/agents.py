@@ -1,4 +1,4 @@
-"""`agiraph agents` and `agiraph thread`: who is on a team, and what went on in a thread."""
+"""`agiraph agents` and `agiraph thread`: the members of a team, and the turns of a thread."""
 
 import click
 from rich.console import Console
@@ -11,11 +11,11 @@ from agiraph.domain.errors import NotFound, Refused
 
 @click.command()
 @click.argument("team")
-@click.option("--all", "all_", is_flag=True, help="Also those who have left.")
+@click.option("--all", "all_", is_flag=True, help="Also list agents that have left the team.")
 @json_option
 @command
 async def agents(team: str, all_: bool, json_: bool) -> None:
-    """List the agents of a TEAM, what each is at, and the thread it is in."""
+    """List the agents of a TEAM (its id or name), with their tasks and threads."""
     async with source() as found:
         roster = await found.agents((await found.team(team)).id, all=all_)
     if json_:
@@ -28,7 +28,7 @@ async def agents(team: str, all_: bool, json_: bool) -> None:
 @json_option
 @command
 async def thread(thread: str, json_: bool) -> None:
-    """Show a THREAD turn by turn; an agent's id stands for the thread it is in."""
+    """Show a THREAD turn by turn. Give a thread's id, or an agent's id for its current thread."""
     async with source() as found:
         wanted = thread
         if thread.startswith("agent_"):

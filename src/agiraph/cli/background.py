@@ -1,4 +1,4 @@
-"""Background: which processes do background work, and what of it fails, for `agiraph doctor`."""
+"""Background: the processes that do background work and their failures, for `agiraph doctor`."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ SILENT_S = 10.0
 
 class Background(NamedTuple):
     workers: list[str]
-    """The processes that were found."""
+    """The processes that do background work."""
     problems: list[str]
 
 
-async def look(place: Place, store: Store) -> Background:
-    """Read the workers' rows on PostgreSQL; elsewhere ask the server of this home, if it runs."""
+async def find(place: Place, store: Store) -> Background:
+    """Return the workers. Read their rows on PostgreSQL; with SQLite, ask the running server."""
     if place.database_url.startswith("sqlite:"):
         return await _ask(place)
     from agiraph.store.presence import workers  # loaded only where it is used
@@ -25,7 +25,7 @@ async def look(place: Place, store: Store) -> Background:
     found = await store.read(workers)
     names = [f"process {worker.pid} on {worker.host}" for worker in found]
     silent = [
-        f"{name} was last heard of {worker.silent_s:.0f} s ago: it hangs, or its machine is gone."
+        f"{name} was last active {worker.silent_s:.0f} s ago: it hangs, or its machine is down."
         for name, worker in zip(names, found, strict=True)
         if worker.silent_s > SILENT_S
     ]
@@ -38,13 +38,13 @@ async def look(place: Place, store: Store) -> Background:
 
 
 async def _ask(place: Place) -> Background:
-    # Without patience: a server that is not ready says why at once.
+    # No retries: a server that is not ready answers at once and gives the reason.
     async with Client.of(place, patience=0.0) as client:
         try:
             await client.ready()
         except Unreachable:
             return Background([], [])
         except Declined as error:
-            is_ours = error.status == 503
-            return Background([client.url], [str(error)] if is_ours else [])
+            is_not_ready = error.status == 503
+            return Background([client.url], [str(error)] if is_not_ready else [])
         return Background([client.url], [])

@@ -1,4 +1,4 @@
-"""`agiraph backup` and `restore`: database and files together, while everything runs."""
+"""`agiraph backup` and `restore`: the database and the files of a home as one archive."""
 
 import asyncio
 import contextlib
@@ -28,8 +28,8 @@ from agiraph.store.dump_validation import LONGEST_LINE
 
 SHOWN_FILES = 20
 NO_KEYS = (
-    "No key is set in this environment, so none could be searched for in the files. If agents may "
-    "have written one to a file, run this with the environment of the server."
+    "No API key is set in this environment, so the files were not searched for keys. If an agent "
+    "may have written a key to a file, run this command with the server's environment."
 )
 
 
@@ -37,20 +37,24 @@ NO_KEYS = (
 @click.argument("file", type=click.Path(path_type=Path))
 @command
 async def backup(file: Path) -> None:
-    """Write everything into FILE, a .tar.gz: rows and files, without the token.
+    """Write the database and all files to FILE, a .tar.gz archive.
 
-    Keys that are set in this environment are blotted out of it. Agents may go on working meanwhile.
+    The access token is left out, and API keys that are set in this environment are overwritten.
+    Agents can keep working meanwhile.
     """
     settings = config.load(environment())
     if not settings.home.is_dir():
-        raise Refused(f"There is no home {str(settings.home)!r}, so there is nothing to back up.")
+        raise Refused(
+            f"The home {str(settings.home)!r} does not exist, so there is nothing to back up."
+        )
     if not redaction.known():
         click.echo(NO_KEYS, err=True)
     remember_secrets(settings.home, settings.database_url)
     target = file.expanduser().absolute()
     async with opened() as (_, store):
         with tempfile.TemporaryFile() as rows:
-            # Rows first: whatever they speak of is in the files by then, and stays there.
+            # Rows first: a file is on disk before the row that refers to it is committed, and is
+            # never deleted. The other way round, a row could refer to a missing file.
             count = await store.read(dump.write, rows)
             rows.seek(0)
             about = Manifest(
@@ -62,11 +66,11 @@ async def backup(file: Path) -> None:
             home = Home.open(settings.home)
             made = await asyncio.to_thread(archive.pack, target, home, rows, about)
     click.echo(f"Wrote {target}: {made.rows:,} rows and {len(made.files) - 1:,} files.")
-    _tell("Left out", made.left_out)
-    _tell("Blotted out a key in", made.redacted)
+    _list_files("Left out", made.left_out)
+    _list_files("Overwrote an API key in", made.redacted)
 
 
-def _tell(what: str, names: list[str]) -> None:
+def _list_files(what: str, names: list[str]) -> None:
     for name in names[:SHOWN_FILES]:
         click.echo(f"{what} {clean(name)}", err=True)
     if len(names) > SHOWN_FILES:
@@ -78,19 +82,19 @@ def _tell(what: str, names: list[str]) -> None:
 @click.option(
     "--with-settings",
     is_flag=True,
-    help="Put agiraph.toml and agents/*.md of the backup in force, and show them. Without this "
-    "they are put aside: they decide which programs are run.",
+    help="Use agiraph.toml and agents/*.md of the backup, and print them. Without this option they "
+    "are put into a folder of their own, because they decide which programs are run.",
 )
 @command
 async def restore(file: Path, with_settings: bool) -> None:
-    """Put what is in FILE into an empty home and database, and go on from there.
+    """Restore the backup FILE into an empty home and an empty database.
 
-    Set AGIRAPH_HOME (and AGIRAPH_DATABASE_URL) to where it should go. Nothing is written over, and
-    what is refused leaves nothing behind. Restore only what you trust: work that was under way goes
-    on, with the commands it was about to run.
+    Set AGIRAPH_HOME (and AGIRAPH_DATABASE_URL) to the target. Existing data is never overwritten,
+    and a failed restore leaves nothing behind. Restore only backups that you trust: unfinished work
+    continues when you start agiraph, including the commands that it was about to run.
     """
     settings = config.load(environment())
-    with archive_reading.opened(file, room=_room(settings.home)) as found:
+    with archive_reading.opened(file, room=_free_bytes(settings.home)) as found:
         if found.manifest.schema != migrate.newest():
             raise Refused(
                 f"The backup was made by {found.manifest.made_by[:60]!r} (schema "
@@ -101,18 +105,18 @@ async def restore(file: Path, with_settings: bool) -> None:
         with restoring.prepared(settings.home) as home:
             files = await restorer.restore(home)
         click.echo(f"Restored {found.manifest.rows:,} rows and {files:,} files to {settings.home}.")
-        _tell_settings(settings.home, found, with_settings=with_settings)
+        _list_settings(settings.home, found, with_settings=with_settings)
     click.echo("Start it with: agiraph up")
 
 
-def _room(home: Path) -> int:
-    """The bytes that are free where the home is, or will be."""
+def _free_bytes(home: Path) -> int:
+    """Return the free bytes of the disk that holds the home, or will hold it."""
     nearest = next(p for p in (home, *home.absolute().parents) if p.exists())
     return shutil.disk_usage(nearest).free
 
 
 class Restorer:
-    """One restore: everything is built beside and put in place together."""
+    """One restore: builds files and database in a staging folder, then moves both into place."""
 
     def __init__(self, settings: Settings, found: Archive, *, with_settings: bool) -> None:
         self._settings = settings
@@ -120,7 +124,7 @@ class Restorer:
         self._with_settings = with_settings
 
     async def restore(self, home: Home) -> int:
-        """Fill the locked, empty home and its database; how many files there were."""
+        """Fill the locked, empty home and its database. Return the number of files."""
         with ExitStack() as stages:
             staged = stages.enter_context(restoring.stage(home.path))
             files = await asyncio.to_thread(
@@ -133,8 +137,9 @@ class Restorer:
                 await self._into_file(Path(url.removeprefix("sqlite:///")), staged, home, stages)
             else:
                 with restoring.in_place(staged, home.path):
-                    await self._into_server(url)  # last, in one transaction
-        with contextlib.suppress(StoreFull):  # then it is made at the first start
+                    # Last and in one transaction: if it fails, the files are removed again.
+                    await self._into_server(url)
+        with contextlib.suppress(StoreFull):  # on a full disk, the first start makes the token
             home.token()
         return files
 
@@ -142,9 +147,9 @@ class Restorer:
         try:
             config.load({**environment(), "AGIRAPH_HOME": str(staged)})
         except Misconfigured as error:
-            said = str(error).replace(str(staged), "the backup")
+            reason = str(error).replace(str(staged), "the backup")
             raise Refused(
-                f"{said} Nothing was changed; restore without --with-settings."
+                f"{reason} Nothing was changed; restore without --with-settings."
             ) from error
 
     async def _into_file(self, target: Path, staged: Path, home: Home, stages: ExitStack) -> None:
@@ -166,7 +171,9 @@ class Restorer:
         store = await open_store(url, SystemClock())
         try:
             if not await store.read(dump.is_empty):
-                raise Refused("The database holds teams already; nothing was changed.")
+                raise Refused(
+                    "The database holds teams already; nothing was changed. Use an empty database."
+                )
         finally:
             await store.close()
 
@@ -180,7 +187,7 @@ class Restorer:
 
 
 class _Lines:
-    """The lines of a file from its beginning, as often as wanted: a write may be retried."""
+    """The lines of a file; each iteration starts at its beginning, as a write can be retried."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -191,19 +198,19 @@ class _Lines:
             yield line
 
 
-def _tell_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
+def _list_settings(home: Path, found: Archive, *, with_settings: bool) -> None:
     own = [name for name in found.files if archive.stays(name)]
-    _tell("Not taken from the backup:", own)
+    _list_files("Not taken from the backup:", own)
     names = sorted(name for name in found.files if restoring.is_setting(name))
     if not names:
         return
     if not with_settings:
-        click.echo(f"Not in force, but put aside in {home / restoring.ASIDE}:")
+        click.echo(f"Not used, but put into {home / restoring.ASIDE}:")
         for name in names[:SHOWN_FILES]:
             click.echo(f"  {clean(name)}")
-        click.echo("They decide which programs are run: read them, and move what you trust.")
+        click.echo("They decide which programs are run: read them, and move those that you trust.")
         return
-    click.echo("In force, from the backup:")
+    click.echo("Used from the backup:")
     for name in names:
         click.echo(f"  {clean(name)}:")
         with found.file(name) as file:

@@ -1,4 +1,4 @@
-"""`agiraph chat`: a conversation with an agent, in the terminal or through a pipe."""
+"""`agiraph chat`: a conversation with an agent, at a terminal or through a pipe."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,8 @@ from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
-from agiraph.cli.questions import asked, decide
-from agiraph.cli.session import clean, command, connected, shown
+from agiraph.cli.questions import decide, question_lines
+from agiraph.cli.session import CONNECTION_LOST, clean, command, connected, shown
 from agiraph.cli.talk import find_agent, find_reply
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
@@ -24,64 +24,67 @@ from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.redaction import environment
 
-LATELY = 10
-"""Messages shown of what was said before."""
+EARLIER_MESSAGES = 10
+"""The number of earlier messages that are shown first."""
 HELP = {
-    "/board": "the team's work",
-    "/inbox": "what agents put before you",
-    "/agents": "who is on the team",
-    "/cost": "what it has cost",
-    "/nudge TEXT": "a word to the work under way, without a reply",
-    "/skip": "answer the question later, and talk on",
-    "/stop": "cancel everything the team has not done",
-    "/help": "this",
-    "/quit": "leave; the team goes on (Ctrl-D does the same)",
+    "/board": "list the team's tasks",
+    "/inbox": "list questions, approvals and reports",
+    "/agents": "list the team's agents",
+    "/cost": "show the team's cost",
+    "/nudge TEXT": "add TEXT to the agent's current work; it does not reply",
+    "/skip": "leave the question open, and go on with the conversation",
+    "/stop": "cancel the team's unfinished tasks",
+    "/help": "show this list",
+    "/quit": "leave; the team keeps working (Ctrl-D does the same)",
 }
-_AT_REST = ("idle", "waiting_for_you", "left")
+_IDLE_STATUSES = ("idle", "waiting_for_you", "left")
 
 
 @click.command()
 @click.argument("agent")
-@click.option("--team", help="The team AGENT is on, if AGENT is a name.")
+@click.option("--team", help="The team of the AGENT, if AGENT is a name.")
 @command
 async def chat(agent: str, team: str | None) -> None:
-    """Talk with an AGENT: its id, a name with --team, or a team for its coordinator.
+    """Talk with an AGENT, and answer its questions.
 
-    Replies come word by word, questions are answered in place, /help lists what else there is.
-    Through a pipe, each line waits until the one before was answered and worked on.
+    AGENT is an agent's id, its name with --team, or a team's name for its coordinator. /help lists
+    the commands. From a pipe, a line is sent when the agent has replied to the line before and is
+    idle.
     """
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     history = location.find(environment()).home / "history"
     async with connected() as client:
         found = await find_agent(client, agent, team)
-        with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
+        async with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
             await Chat(client, found, prompt).run()
 
 
 class Chat:
+    """One conversation: a task reads lines, another shows the team's events."""
+
     def __init__(self, client: Client, agent: AgentView, prompt: Prompt) -> None:
         self._client = client
         self._agent = agent
         self._prompt = prompt
         self._team = agent.team_id
         self._questions: dict[str, MessageView] = {}
-        """What is asked and not answered yet, oldest first."""
+        """Open questions, oldest first."""
         self._late: set[str] = set()
-        """Questions that came in the middle of a line, which was not meant as their answer."""
-        self._put_off: set[str] = set()
+        """Questions that arrived while a line was being typed: that line is not their answer."""
+        self._skipped: set[str] = set()
         self._streamed = ""
-        """What has been shown of the reply that is being written."""
-        self._heard = 0
+        """The part of the current reply that was streamed to the terminal."""
+        self._last_shown = 0
         """The number of the newest event that was shown."""
         self._changed = asyncio.Event()
-        self._interrupted = asyncio.Event()
+        self._interrupted = prompt.interrupted
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted.set)
-        self._heard = (await self._client.team(self._team)).head
+        self._last_shown = (await self._client.team(self._team)).head
         await self._greet()
         tasks = [
-            asyncio.create_task(self._hear()),
+            asyncio.create_task(self._show_events()),
             asyncio.create_task(self._converse()),
         ]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +98,7 @@ class Chat:
         if self._prompt.is_terminal:
             name = f"[bold]{shown(self._agent.name)}[/] [dim]{self._agent.id}[/]"
             self._prompt.print(f"{name}  [dim]/help lists commands, Ctrl-D leaves[/]")
-            for message in await self._client.conversation(self._agent.id, limit=LATELY):
+            for message in await self._client.conversation(self._agent.id, limit=EARLIER_MESSAGES):
                 if message.kind not in ("question", "approval"):
                     self._show(message.sender, message.text)
         for item in await everything(self._client):
@@ -107,30 +110,31 @@ class Chat:
         who = "[green]you[/]" if sender == HUMAN else f"[bold]{shown(self._agent.name)}[/]"
         self._prompt.print(f"{who}  {shown(text)}")
 
-    # What the person says
+    # Lines of the person
 
     async def _converse(self) -> None:
-        while (line := await self._line()) is not None:
+        while (line := await self._line()) is not None and line not in ("/quit", "/exit"):
             try:
-                if line.startswith("/"):
-                    if line in ("/quit", "/exit"):
-                        return
-                    await self._obey(line)
-                elif question := self._question():
-                    await self._answer(question, line)
-                elif line:
-                    await self._say(line)
+                await self._handle(line)
             except Refused as error:
                 self._prompt.print(f"[red]{shown(str(error))}[/]")
 
+    async def _handle(self, line: str) -> None:
+        if line.startswith("/"):
+            await self._run_command(line)
+        elif question := self._question():
+            await self._answer(question, line)
+        elif line:
+            await self._say(line)
+
     async def _line(self) -> str | None:
-        """What is typed next; None after Ctrl-C or Ctrl-D."""
+        """Return the next line; None after Ctrl-C, after Ctrl-D and at the end of a pipe."""
         for identity in self._late & self._questions.keys():
             self._ask_again(self._questions[identity])
         return await self._or_interrupted(self._prompt.line())
 
     def _question(self) -> MessageView | None:
-        not_now = self._late | self._put_off
+        not_now = self._late | self._skipped
         return next((q for q in self._questions.values() if q.id not in not_now), None)
 
     async def _answer(self, question: MessageView, line: str) -> None:
@@ -138,53 +142,53 @@ class Chat:
         await self._client.answer(question.id, text, decision=decision)
         self._questions.pop(question.id, None)
         if not self._prompt.is_terminal:
-            await self._rest()
+            await self._until_idle()
 
     async def _say(self, text: str) -> None:
         message = await self._client.send(self._agent.id, text)
         if self._agent.kind != "llm":
-            self._prompt.print(f"[dim]{shown(self._agent.name)} hears this at its next step.[/]")
+            self._prompt.print(
+                f"[dim]{shown(self._agent.name)} reads this before its next step.[/]"
+            )
             return
         if await self._until(lambda: find_reply(self._client, message)):
             await self._catch_up()
         await self._mark_read()
         if not self._prompt.is_terminal:
-            await self._rest()
+            await self._until_idle()
 
-    async def _rest(self) -> None:
-        """Wait until nothing is left to do, or only the person can go on."""
+    async def _until_idle(self) -> None:
+        """Wait until the agent is idle or asks a question, then show all events so far."""
 
-        async def rests() -> bool:
+        async def is_idle() -> bool:
             agent = await self._client.agent(self._agent.id)
-            return self._question() is not None or agent.status in _AT_REST
+            return self._question() is not None or agent.status in _IDLE_STATUSES
 
-        if await self._until(rests):
+        if await self._until(is_idle):
             await self._catch_up()
 
     async def _catch_up(self) -> None:
-        """Show all that has happened by now, before the person goes on: it may still be on its way
-        here, however surely it has happened."""
+        """Wait until all events so far are shown: a reply is stored before its event arrives."""
         head = (await self._client.team(self._team)).head
 
         async def is_shown() -> bool:
-            return self._heard >= head
+            return self._last_shown >= head
 
         await self._until(is_shown)
 
-    async def _until(self, look: Callable[[], Awaitable[Any]]) -> bool:
-        """Look whenever something has happened, until there is what is waited for; False after
-        Ctrl-C."""
+    async def _until(self, condition: Callable[[], Awaitable[Any]]) -> bool:
+        """Check the condition after every event until it holds; return False after Ctrl-C."""
         while True:
             self._changed.clear()
-            if await look():
+            if await condition():
                 return True
             if await self._or_interrupted(self._changed.wait()) is None:
                 self._interrupted.clear()
-                self._prompt.print("[dim]It goes on; what comes of it will show up here.[/]")
+                self._prompt.print("[dim]The agent keeps working; its reply will appear here.[/]")
                 return False
 
     async def _or_interrupted(self, awaited: Awaitable[Any]) -> Any:
-        """What is awaited, or None after Ctrl-C."""
+        """Return the awaited value, or None after Ctrl-C."""
         wanted = asyncio.ensure_future(awaited)
         stopped = asyncio.create_task(self._interrupted.wait())
         try:
@@ -193,8 +197,10 @@ class Chat:
         finally:
             wanted.cancel()
             stopped.cancel()
+            # A cancelled line puts the terminal back as it was before anything else is printed.
+            await asyncio.gather(wanted, stopped, return_exceptions=True)
 
-    async def _obey(self, line: str) -> None:
+    async def _run_command(self, line: str) -> None:
         name, _, rest = line.partition(" ")
         client, team = self._client, self._team
         match name:
@@ -202,7 +208,7 @@ class Chat:
                 self._prompt.print(tables.of_board(await client.board(team)))
             case "/inbox":
                 items = await everything(client)
-                self._prompt.above(lambda console: show(console, items))
+                self._prompt.print_above(lambda console: show(console, items))
             case "/agents":
                 self._prompt.print(tables.of_agents(await client.agents(team)))
             case "/cost":
@@ -210,61 +216,61 @@ class Chat:
                 self._prompt.print(tables.of_cost(named, await client.cost(team)))
             case "/nudge" if rest.strip():
                 await client.send(self._agent.id, rest.strip(), mode="nudge")
-                self._prompt.print("[dim]It hears this at its next step.[/]")
+                self._prompt.print("[dim]It reads this before its next step.[/]")
             case "/skip" if question := self._question():
-                self._put_off.add(question.id)
+                self._skipped.add(question.id)
                 later = f'agiraph answer {question.id} "TEXT"'
-                self._prompt.print(f"[dim]Put off. Answer it with: {later}[/]")
+                self._prompt.print(f"[dim]Left open. Answer it later with: {later}[/]")
             case "/skip":
-                self._prompt.print("[dim]Nothing is asked.[/]")
+                self._prompt.print("[dim]No question is open.[/]")
             case "/stop":
                 await client.stop(team)
-                self._prompt.print("[dim]Stopped. Say something to begin again.[/]")
+                self._prompt.print("[dim]The team was stopped. Send a message to start again.[/]")
             case "/help":
                 for each, meaning in HELP.items():
                     self._prompt.print(f"  {each:12} [dim]{meaning}[/]")
             case _:
-                raise Refused(f"There is no command {line!r}. /help lists them.")
+                raise Refused(f"There is no command {line!r}. /help lists the commands.")
 
-    # What the person hears
+    # Events of the team
 
-    async def _hear(self) -> None:
-        async with contextlib.aclosing(self._client.watch(self._team, self._heard)) as frames:
+    async def _show_events(self) -> None:
+        async with contextlib.aclosing(self._client.watch(self._team, self._last_shown)) as frames:
             async for frame in frames:
                 match frame:
                     case ReplyDelta() if frame.lane == "reply" and frame.agent_id == self._agent.id:
                         self._stream(frame)
                     case Event():
-                        await self._happened(frame)
+                        await self._show_event(frame)
                         self._shown_up_to(frame.seq)
                     case ConnectionLost():
-                        self._prompt.print("[yellow]…[/] the line broke; waiting for the server")
+                        self._prompt.print(CONNECTION_LOST)
                     case Resync():
                         self._shown_up_to(frame.head)
                     case ReplyDelta():
                         pass
 
     def _shown_up_to(self, seq: int) -> None:
-        self._heard = seq
+        self._last_shown = seq
         self._changed.set()
 
     def _stream(self, words: ReplyDelta) -> None:
         if self._prompt.is_typing:
-            return  # it is shown whole when it is done
+            return  # the whole message is shown when it is complete
         if words.offset == 0 and not words.is_draft:
             self._streamed = ""
         fresh = words.text[max(0, len(self._streamed) - words.offset) :]
         if fresh and not self._streamed:
-            self._prompt.end_words()
-            self._prompt.words(f"{clean(self._agent.name)}  ")
-        self._prompt.words(clean(fresh))
+            self._prompt.end_stream()
+            self._prompt.stream(f"{clean(self._agent.name)}  ")
+        self._prompt.stream(clean(fresh))
         self._streamed += fresh
 
-    async def _happened(self, event: Event) -> None:
+    async def _show_event(self, event: Event) -> None:
         data = event.data
         match event.type:
             case "message.sent" if (data["sender"], data["recipient"]) == (self._agent.id, HUMAN):
-                self._said(data["text"])
+                self._show_message(data["text"])
             case "question.asked" if data["recipient"] == HUMAN:
                 item = await self._client.item(data["message_id"])
                 if item.needs_answer:
@@ -274,12 +280,12 @@ class Chat:
             case _:
                 pass
 
-    def _said(self, text: str) -> None:
-        """A whole message; what was streamed of it is not shown again."""
+    def _show_message(self, text: str) -> None:
+        """Show a complete message, without the part that was streamed."""
         streamed, self._streamed = self._streamed, ""
         if streamed and text.startswith(streamed.strip()):
-            self._prompt.words(clean(text[len(streamed.strip()) :]))
-            self._prompt.end_words()
+            self._prompt.stream(clean(text[len(streamed.strip()) :]))
+            self._prompt.end_stream()
         else:
             self._show(self._agent.id, text)
 
@@ -288,7 +294,7 @@ class Chat:
             return
         self._questions[question.id] = question
         if self._prompt.has_begun:
-            self._late.add(question.id)  # the line being typed was not meant as its answer
+            self._late.add(question.id)  # the line that is being typed is not its answer
         self._print_question(question)
 
     def _ask_again(self, question: MessageView) -> None:
@@ -298,11 +304,11 @@ class Chat:
     def _print_question(self, question: MessageView) -> None:
         sign = Text.from_markup(f"[bold yellow]?[/] [bold]{shown(question.sender_name)}[/]  ")
         width = self._prompt.console.width
-        lines: list[str | Text] = [*asked(question, width, before=sign, indent="    ")]
+        lines: list[str | Text] = [*question_lines(question, width, before=sign, indent="    ")]
         if question.kind == "approval":
-            lines.append("    [dim]approve or deny, then a note if you like[/]")
+            lines.append("    [dim]type approve or deny, then a note if you like[/]")
         if self._prompt.is_terminal:
-            lines.append("  [dim]Your next line answers it; /skip does not.[/]")
+            lines.append("  [dim]Your next line is the answer; /skip leaves the question open.[/]")
         self._prompt.print(*lines)
 
     async def _mark_read(self) -> None:

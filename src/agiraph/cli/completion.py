@@ -1,4 +1,4 @@
-"""`agiraph completion`: what a shell needs to complete commands and options."""
+"""`agiraph completion`: the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -11,7 +11,7 @@ VARIABLE = "_AGIRAPH_COMPLETE"
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what lets a SHELL complete commands and options.
+    """Print the script that lets a SHELL complete commands and options.
 
     \b
     bash:  agiraph completion bash > ~/.local/share/bash-completion/completions/agiraph

@@ -1,4 +1,4 @@
-"""`agiraph cost`: what a team's work has cost, as a tree of its nodes."""
+"""`agiraph cost`: the cost of a team's work, as a tree of its tasks."""
 
 import click
 from rich.console import Console
@@ -13,7 +13,7 @@ from agiraph.cli.teams import json_option
 @json_option
 @command
 async def cost(team: str | None, json_: bool) -> None:
-    """Show what a TEAM (or every team) has cost: by run, node, agent and purpose."""
+    """Show the cost of a TEAM (or of every team) by task, agent and purpose."""
     async with source() as found:
         listed = await found.teams() if team is None else [await found.team(team)]
         costs = [(each.name, await found.cost(each.id)) for each in listed]

@@ -1,4 +1,4 @@
-"""`agiraph db`: the database's shape."""
+"""`agiraph db`: upgrades of the database schema."""
 
 import click
 
@@ -11,13 +11,13 @@ from agiraph.redaction import environment
 
 @click.group()
 def db() -> None:
-    """Look after the database."""
+    """Maintain the database."""
 
 
 @db.command()
 @command
 async def upgrade() -> None:
-    """Bring the database to the shape this version needs. On SQLite that happens by itself."""
+    """Upgrade the database schema to this version. A SQLite database is upgraded at every start."""
     settings = config.load(environment())
     if settings.database_url.startswith("sqlite:"):
         from agiraph.app import open_store

@@ -1,4 +1,4 @@
-"""`agiraph doctor`: what is in force, what is wrong, and putting right what can do no harm."""
+"""`agiraph doctor`: show the settings, run health checks, and repair what is safe to repair."""
 
 import sys
 from collections.abc import AsyncGenerator
@@ -43,7 +43,7 @@ _MARKS: dict[Verdict, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one look found, and what to do about it."""
+    """The result of one check."""
 
     name: str
     verdict: Verdict
@@ -53,15 +53,15 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Visit:
-    """One look at everything."""
+class Checkup:
+    """One run of all checks."""
 
     settings: Settings
     online: bool
     findings: list[Finding] = field(default_factory=list[Finding])
     done: list[str] = field(default_factory=list[str])
     runner: str = ""
-    """Who works on the home or database just now; empty: nobody."""
+    """The process that uses the home or the database now; empty if none does."""
 
     def fine(self, name: str, what: str) -> None:
         self.findings.append(Finding(name=name, verdict="fine", what=what))
@@ -77,7 +77,7 @@ class Visit:
     def list(
         self, name: str, found: list[str], *, good: str, bad: str, can_fix: bool = False
     ) -> None:
-        """A problem if there is anything in the list."""
+        """Add a problem if the list has items, else a good finding."""
         if found:
             self.problem(name, f"{len(found)} {bad}", *found[:20], can_fix=can_fix)
         else:
@@ -93,55 +93,63 @@ class Visit:
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without harm.")
-@click.option("--online", is_flag=True, help="Also ask each model a word, which costs a little.")
+@click.option("--fix", is_flag=True, help="Repair what is safe to repair.")
+@click.option(
+    "--online", is_flag=True, help="Also send each model a short request, which costs a little."
+)
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @command
 async def doctor(fix: bool, online: bool, json_: bool) -> None:
-    """Find and explain what is wrong; exit code 1 if anything is."""
-    visit = Visit(config.load(environment()), online)
-    home = visit.settings.home
+    """Check the settings, the home, the database and the models.
+
+    Exit code 1 means that there is a problem. Without --fix, nothing is changed.
+    """
+    checkup = Checkup(config.load(environment()), online)
+    home = checkup.settings.home
     if why := home_health.why_not_writable(home):
-        visit.problem("home", f"{home} cannot be written to ({why}). Open it, or set AGIRAPH_HOME.")
+        checkup.problem(
+            "home",
+            f"{home} cannot be written to ({why}). Change its permissions, or set AGIRAPH_HOME.",
+        )
     elif not home.exists():
-        visit.note("home", f"{home} is not there yet; `agiraph up` makes it.")
+        checkup.note("home", f"{home} does not exist yet; `agiraph up` creates it.")
     else:
-        await _examine(visit, fix=fix)
-    _models_without_keys(visit, [visit.settings.model])
-    await _surroundings(visit)
+        await _examine(checkup, fix=fix)
+    _check_models(checkup, [checkup.settings.model])
+    await _surroundings(checkup)
     if json_:
-        click.echo(as_json(_as_value(visit)))
+        click.echo(as_json(_as_value(checkup)))
     else:
-        _show(visit)
-    sys.exit(0 if visit.is_well else 1)
+        _show(checkup)
+    sys.exit(0 if checkup.is_well else 1)
 
 
-async def _examine(visit: Visit, *, fix: bool) -> None:
-    home = Home.open(visit.settings.home)
-    async with _held(visit, home) as is_free, _opened(visit) as store:
+async def _examine(checkup: Checkup, *, fix: bool) -> None:
+    home = Home.open(checkup.settings.home)
+    async with _locked(checkup, home) as is_free, _opened(checkup) as store:
         if store is not None and (
             many := await store.read(database_health.count_other_connections)
         ):
-            visit.runner = f"Somebody with {many} connections to the database"
+            checkup.runner = f"A process with {many} connections to the database"
             is_free = False
         if fix:
-            await _mend(visit, home, store, is_free=is_free)
-        _home(visit, home)
+            await _repair(checkup, home, store, is_free=is_free)
+        _home(checkup, home)
         if store is not None:
-            await _rows(visit, store)
-            await _background(visit, store)
+            await _rows(checkup, store)
+            await _background(checkup, store)
 
 
 @asynccontextmanager
-async def _held(visit: Visit, home: Home) -> AsyncGenerator[bool]:
-    """The home for us alone, if nobody works on it."""
-    if not visit.settings.database_url.startswith("sqlite:"):
+async def _locked(checkup: Checkup, home: Home) -> AsyncGenerator[bool]:
+    """Take the home's lock; yield False if another process holds it."""
+    if not checkup.settings.database_url.startswith("sqlite:"):
         yield True
         return
     try:
         lock = home.lock()
     except HomeInUse as error:
-        visit.runner = str(error).partition(" already")[0]
+        checkup.runner = str(error).partition(" already")[0]
         yield False
         return
     with lock:
@@ -149,17 +157,17 @@ async def _held(visit: Visit, home: Home) -> AsyncGenerator[bool]:
 
 
 @asynccontextmanager
-async def _opened(visit: Visit) -> AsyncGenerator[Store | None]:
-    """The database, if it is there and well enough to be opened."""
-    url = visit.settings.database_url
+async def _opened(checkup: Checkup) -> AsyncGenerator[Store | None]:
+    """Yield the database, or None if there is none or it cannot be opened."""
+    url = checkup.settings.database_url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        visit.note("database", "There is none yet; it is made at the first start.")
+        checkup.note("database", "There is none yet; the first start creates it.")
         yield None
         return
     try:
         store = await open_store(url, SystemClock())
     except AgiraphError as error:
-        visit.problem("database", redact(str(error)))
+        checkup.problem("database", redact(str(error)))
         yield None
         return
     try:
@@ -168,28 +176,28 @@ async def _opened(visit: Visit) -> AsyncGenerator[Store | None]:
         await store.close()
 
 
-async def _mend(visit: Visit, home: Home, store: Store | None, *, is_free: bool) -> None:
+async def _repair(checkup: Checkup, home: Home, store: Store | None, *, is_free: bool) -> None:
     if not is_free:
         raise Refused(
-            f"{visit.runner} is at work; nothing was changed. Stop it first "
-            "(`agiraph doctor` without --fix looks without changing anything)."
+            f"{checkup.runner} is running; nothing was changed. Stop it first "
+            "(`agiraph doctor` without --fix only checks)."
         )
-    visit.done += [
+    checkup.done += [
         home_health.tighten(home.path, found) for found in home_health.loose_permissions(home.path)
     ]
-    visit.done += [
+    checkup.done += [
         home_health.kill_orphans(spool) for spool in home_health.orphaned_commands(home.path)
     ]
-    visit.done += [
+    checkup.done += [
         home_health.remove_unfinished(home, stage)
         for stage in home_health.unfinished_publications(home)
     ]
     if store is not None:
-        visit.done += await store.write(work_health.repair)
+        checkup.done += await store.write(work_health.repair)
 
 
-def _home(visit: Visit, home: Home) -> None:
-    visit.list(
+def _home(checkup: Checkup, home: Home) -> None:
+    checkup.list(
         "permissions",
         [str(found) for found in home_health.loose_permissions(home.path)],
         good="Only you can read the home and its token.",
@@ -198,29 +206,27 @@ def _home(visit: Visit, home: Home) -> None:
     )
     free = home_health.free_bytes(home.path)
     if free < LEAST_FREE:
-        visit.problem("disk", f"{_size(free)} are free: make room before work stops.")
+        checkup.problem("disk", f"Only {_size(free)} are free: free some space, or work will stop.")
     else:
-        visit.fine("disk", f"{_size(free)} are free.")
+        checkup.fine("disk", f"{_size(free)} are free.")
     spool = home_health.spool_bytes(home.path)
     if spool > LARGE_SPOOL:
-        visit.problem(
+        checkup.problem(
             "spool", f"The output of commands takes {_size(spool)}: see {home.path}/spool."
         )
     else:
-        visit.fine("spool", f"The output of commands takes {_size(spool)}.")
-    if visit.is_running:
-        return visit.note(
-            "at work", f"{visit.runner} is at work; looked without changing anything."
-        )
+        checkup.fine("spool", f"The output of commands takes {_size(spool)}.")
+    if checkup.is_running:
+        return checkup.note("at work", f"{checkup.runner} is running; nothing was changed.")
     left = [spool.name for spool in home_health.orphaned_commands(home.path)]
-    visit.list(
+    checkup.list(
         "processes",
-        [f"Something of {name} is alive." for name in left],
-        good="No command outlived its owner.",
-        bad="commands outlived their owner.",
+        [f"A process of {name} is running." for name in left],
+        good="No command outlived its agent.",
+        bad="commands outlived their agent.",
         can_fix=True,
     )
-    visit.list(
+    checkup.list(
         "unfinished copies",
         home_health.unfinished_publications(home),
         good="None.",
@@ -230,65 +236,72 @@ def _home(visit: Visit, home: Home) -> None:
     return None
 
 
-async def _rows(visit: Visit, store: Store) -> None:
-    running = visit.is_running
+async def _rows(checkup: Checkup, store: Store) -> None:
+    running = checkup.is_running
     size = await store.read(database_health.bytes_used)
-    visit.fine("database", f"It can be reached, has today's schema and takes {_size(size)}.")
+    checkup.fine(
+        "database", f"It can be reached, its schema is up to date, and it takes {_size(size)}."
+    )
     if size > LARGE_DATABASE:
-        visit.problem("size", "The database has grown large: archive teams that are done.")
+        checkup.problem("size", "The database is large: archive teams that are done.")
     damage = [*await store.read(database_health.damage), *await store.read(database_health.gaps)]
-    visit.list(
+    checkup.list(
         "integrity",
         damage,
-        good="It is whole.",
+        good="The data is undamaged.",
         bad="faults: restore a backup (`agiraph restore`).",
     )
     stuck = await store.read(work_health.stuck, is_running=running)
-    visit.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
+    checkup.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
     undecided = await store.read(work_health.needing_a_person)
-    visit.list("decisions", undecided, good="None.", bad="need a person.")
+    checkup.list("decisions", undecided, good="None.", bad="need a person.")
     if not running and (left := await store.read(database_health.left_running)):
-        visit.note("cut off", f"{len(left)} pieces of work go on at the next start.")
+        checkup.note("cut off", f"{len(left)} interrupted tasks continue at the next start.")
     undelivered = await store.read(work_health.undelivered, is_running=running)
-    visit.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
+    checkup.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
     late = await store.read(work_health.overdue)
     if late and not running:
-        visit.note("triggers", f"{len(late)} are due and fire at the next start.")
+        checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
     else:
-        visit.list("triggers", late, good="None is late.", bad="are late.")
+        checkup.list("triggers", late, good="None is late.", bad="are late.")
     over = [
-        f"{thread.thread_id} shows {thread.tokens:,} tokens; {thread.model} takes {window:,}."
+        f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
         for thread in await store.read(database_health.open_threads)
-        if thread.tokens > (window := visit.settings.prices.window(thread.model))
+        if thread.tokens > (window := checkup.settings.prices.window(thread.model))
     ]
-    visit.list("threads", over, good="All fit their windows.", bad="are over their window.")
-    _models_without_keys(visit, list(await store.read(database_health.models)))
+    checkup.list(
+        "threads",
+        over,
+        good="All fit the context windows.",
+        bad="are larger than the context window.",
+    )
+    _check_models(checkup, list(await store.read(database_health.models)))
 
 
-async def _background(visit: Visit, store: Store) -> None:
+async def _background(checkup: Checkup, store: Store) -> None:
     if isinstance(store.clock, ServerClock) and (skewed := skew_warning(store.clock.skew)):
-        visit.note("clock", skewed)
-    if not visit.is_running:
+        checkup.note("clock", skewed)
+    if not checkup.is_running:
         return
-    found = await background.look(visit.settings, store)
+    found = await background.find(checkup.settings, store)
     if found.problems:
-        visit.problem("background work", "Some of it fails.", *found.problems)
+        checkup.problem("background work", "Some activities fail.", *found.problems)
     elif found.workers:
-        visit.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
+        checkup.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
 
 
-def _models_without_keys(visit: Visit, names: list[str]) -> None:
-    """Whether everything is there that it takes to ask these models."""
-    catalogue = _catalogue(visit.settings)
+def _check_models(checkup: Checkup, names: list[str]) -> None:
+    """Check that each model has what a request needs, such as an API key."""
+    catalogue = _catalogue(checkup.settings)
     for name in names:
-        if any(finding.name == f"model {name}" for finding in visit.findings):
+        if any(finding.name == f"model {name}" for finding in checkup.findings):
             continue
         try:
             catalogue.resolve(name)
         except Misconfigured as error:
-            visit.problem(f"model {name}", str(error))
+            checkup.problem(f"model {name}", str(error))
         else:
-            visit.fine(f"model {name}", "It can be asked.")
+            checkup.fine(f"model {name}", "It is configured.")
 
 
 def _catalogue(settings: Settings) -> Catalogue:
@@ -296,27 +309,27 @@ def _catalogue(settings: Settings) -> Catalogue:
     return Catalogue(Registry(settings.keys, clock), settings.prices, clock)
 
 
-async def _surroundings(visit: Visit) -> None:
+async def _surroundings(checkup: Checkup) -> None:
     if (why := sandbox.why_not()) is None:
-        visit.fine("sandbox", "Commands are confined: the home is hidden from them.")
+        checkup.fine("sandbox", "Commands are confined: the home is hidden from them.")
     else:
-        visit.problem(
+        checkup.problem(
             "sandbox",
             sandbox.NOT_CONFINED.format(why=why),
             "Commands of threads that have read strangers' words run only if you approve each.",
         )
-    if not visit.online:
+    if not checkup.online:
         return
-    catalogue = _catalogue(visit.settings)
+    catalogue = _catalogue(checkup.settings)
     try:
-        for finding in [f for f in visit.findings if f.name.startswith("model ")]:
+        for finding in [f for f in checkup.findings if f.name.startswith("model ")]:
             if finding.verdict == "fine":
-                await _ask(visit, catalogue, finding.name.removeprefix("model "))
+                await _ask(checkup, catalogue, finding.name.removeprefix("model "))
     finally:
         await catalogue.close()
 
 
-async def _ask(visit: Visit, catalogue: Catalogue, name: str) -> None:
+async def _ask(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
     now = SystemClock().now()
     turn = Turn(
         thread_id=ThreadId("t_doctor"), seq=1, node_id=None, role="user", text="Say: well.", at=now
@@ -325,10 +338,10 @@ async def _ask(visit: Visit, catalogue: Catalogue, name: str) -> None:
         request = Request(transcript=Transcript([turn]), max_output_tokens=64)
         reply = await catalogue.resolve(name, patient=False).reply(request)
     except ModelError as error:
-        visit.problem(f"answer of {name}", redact(str(error)))
+        checkup.problem(f"answer of {name}", redact(str(error)))
     else:
         usage = reply.usage
-        visit.fine(f"answer of {name}", f"It answers ({usage.tokens} tokens).")
+        checkup.fine(f"answer of {name}", f"It answers ({usage.tokens} tokens).")
 
 
 def _size(count: int) -> str:
@@ -339,30 +352,30 @@ def _size(count: int) -> str:
     return f"{count:,.0f} GiB"
 
 
-def _as_value(visit: Visit) -> dict[str, Any]:
+def _as_value(checkup: Checkup) -> dict[str, Any]:
     return {
-        "well": visit.is_well,
-        "at_work": visit.runner or None,
-        "settings": {name: asdict(setting) for name, setting in visit.settings.shown.items()},
-        "findings": [asdict(finding) for finding in visit.findings],
-        "done": visit.done,
+        "well": checkup.is_well,
+        "at_work": checkup.runner or None,
+        "settings": {name: asdict(setting) for name, setting in checkup.settings.shown.items()},
+        "findings": [asdict(finding) for finding in checkup.findings],
+        "done": checkup.done,
     }
 
 
-def _show(visit: Visit) -> None:
+def _show(checkup: Checkup) -> None:
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     table = Table("setting", "value", "from", box=None)
-    for name, setting in sorted(visit.settings.shown.items()):
+    for name, setting in sorted(checkup.settings.shown.items()):
         table.add_row(name, shown(redact(setting.value)) or "[dim]—[/]", setting.origin)
     console.print(table)
     console.print()
-    for finding in visit.findings:
+    for finding in checkup.findings:
         console.print(
             f"{_MARKS[finding.verdict]} [bold]{shown(finding.name)}[/] {shown(finding.what)}"
         )
         for detail in finding.details:
             console.print(f"    {shown(detail)}")
-    for line in visit.done:
+    for line in checkup.done:
         console.print(f"[green]→[/] {shown(line)}")
-    if any(f.can_fix and f.verdict == "problem" for f in visit.findings) and not visit.done:
+    if any(f.can_fix and f.verdict == "problem" for f in checkup.findings) and not checkup.done:
         console.print("\n`agiraph doctor --fix` repairs some of this.")

@@ -1,4 +1,4 @@
-"""`agiraph export`: everything of a team as files people can read."""
+"""`agiraph export`: all rows and files of a team as readable files."""
 
 import shutil
 from collections.abc import AsyncIterator, Iterable
@@ -27,10 +27,10 @@ FILES = {
     "drafts": "drafts",
     "knowledge_changes": "knowledge_changes",
 }
-"""Tables, and the file each is written to. Messages are written with names instead of ids."""
+"""The file for each table. Messages have a file of their own, with names instead of ids."""
 
 
-def _lines(path: Path, things: Iterable[Any]) -> None:
+def _write_lines(path: Path, things: Iterable[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     redactor = Redactor()
     with path.open("ab") as file:
@@ -48,7 +48,7 @@ def _copy(source: str, target: str) -> None:
 
 
 async def _rows(store: Store, team: Team, table: str) -> AsyncIterator[Any]:
-    """Every row of a team in one table, in pages: a long-lived team has many."""
+    """Yield every row of a team in one table, page by page: a long-lived team has many."""
     after = ""
     while page := await store.read(team_rows.page, table, team.id, after=after, limit=BATCH):
         for row in page:
@@ -57,20 +57,20 @@ async def _rows(store: Store, team: Team, table: str) -> AsyncIterator[Any]:
 
 
 async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
-    """Write everything of the team below the target, which must not hold anything yet."""
+    """Write all rows and files of the team into the target, which must be empty or missing."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise Refused(f"{target} is not an empty folder; name a new one.")
+        raise Refused(f"{str(target)!r} is not an empty folder; name a new one.")
     target.mkdir(parents=True, exist_ok=True)
-    _lines(target / "team.jsonl", [team])
+    _write_lines(target / "team.jsonl", [team])
     for table, name in FILES.items():
-        _lines(target / f"{name}.jsonl", [row async for row in _rows(store, team, table)])
-    _lines(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
-    _lines(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
+        _write_lines(target / f"{name}.jsonl", [row async for row in _rows(store, team, table)])
+    _write_lines(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
+    _write_lines(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
     await _write_conversation(store, team, target / "conversation.jsonl")
     seq = 0
-    _lines(target / "events.jsonl", ())
+    _write_lines(target / "events.jsonl", ())
     while batch := await store.read(events.after, team.id, seq, limit=BATCH):
-        _lines(target / "events.jsonl", batch)
+        _write_lines(target / "events.jsonl", batch)
         seq = batch[-1].seq
     await _write_threads(store, team, target / "threads")
     alarms = await store.read(triggers.of_team, team.id)
@@ -85,10 +85,10 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
 
 
 async def _write_conversation(store: Store, team: Team, path: Path) -> None:
-    """Write what anyone said to anyone, agents that have left included, with names for ids."""
+    """Write all messages, also of agents that have left, with names instead of ids."""
     everyone: list[Agent] = await store.read(rows.everyone, team.id)
     names: dict[str, str] = {agent.id: agent.name for agent in everyone}
-    _lines(
+    _write_lines(
         path,
         [
             {
@@ -111,15 +111,15 @@ async def _write_threads(store: Store, team: Team, folder: Path) -> None:
     """Write one file a thread: its turns."""
     async for thread in _rows(store, team, "threads"):
         path, seq = folder / f"{thread.id}.jsonl", 0
-        _lines(path, ())
+        _write_lines(path, ())
         while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
-            _lines(path, turns)
+            _write_lines(path, turns)
             seq = turns[-1].seq
 
 
 def _not_for_copying(folder: str, names: list[str]) -> list[str]:
-    """Pipes and sockets, which a command may have left: reading one would wait for ever. And what
-    has a key in its name."""
+    """Return the names to skip: pipes and sockets that a command left, as reading one would block;
+    and names that contain an API key."""
     paths = [Path(folder) / name for name in names]
     return [
         p.name
@@ -133,9 +133,9 @@ def _not_for_copying(folder: str, names: list[str]) -> list[str]:
 @click.argument("folder", type=click.Path(path_type=Path))
 @command
 async def export(team: str, folder: Path) -> None:
-    """Write everything of TEAM (its id or name) into FOLDER, as files people can read.
+    """Write all data and files of a TEAM (its id or name) to FOLDER, as readable files.
 
-    Keys that are set in this environment are blotted out of it.
+    API keys that are set in this environment are overwritten.
     """
     async with opened() as (settings, store):
         remember_secrets(settings.home, settings.database_url)
@@ -143,5 +143,5 @@ async def export(team: str, folder: Path) -> None:
         try:
             await write_export(store, settings.home, found, folder)
         except OSError as error:
-            raise Refused(f"The export to {folder} is not whole: {error}") from error
+            raise Refused(f"The export to {str(folder)!r} is incomplete: {error}") from error
     click.echo(f"Wrote {found.name!r} to {folder}.")

@@ -1,4 +1,4 @@
-"""`agiraph inbox` and `agiraph answer`: what agents want of you, and what you say to it."""
+"""`agiraph inbox` and `agiraph answer`: the questions, approvals and reports for you."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from rich.text import Text
 
 from agiraph.api.views import InboxItem
 from agiraph.cli import tables
-from agiraph.cli.questions import called, decide
+from agiraph.cli.questions import call_text, decide
 from agiraph.cli.session import as_json, command, is_missing, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
@@ -21,7 +21,7 @@ PAGE = 500
 
 
 async def everything(found: "Client | Local") -> list[InboxItem]:
-    """The whole inbox; what needs an answer first."""
+    """Return the whole inbox; items that need an answer come first."""
     page = await found.inbox(limit=PAGE)
     items = page.items
     while page.cursor:
@@ -31,11 +31,13 @@ async def everything(found: "Client | Local") -> list[InboxItem]:
 
 
 @click.command()
-@click.option("--open", "only_open", is_flag=True, help="Only what still needs an answer.")
+@click.option(
+    "--open", "only_open", is_flag=True, help="List only items that still need your answer."
+)
 @json_option
 @command
 async def inbox(only_open: bool, json_: bool) -> None:
-    """List questions, approvals, results and failures."""
+    """List questions, approvals, results and failures that agents sent you."""
     async with source() as found:
         items = await everything(found)
     if only_open:
@@ -47,17 +49,17 @@ async def inbox(only_open: bool, json_: bool) -> None:
         ]
         return click.echo(as_json(plain))
     if not items:
-        return click.echo("Nothing here.")
+        return click.echo("No open questions." if only_open else "The inbox is empty.")
     show(Console(emoji=False), items)
 
 
 def show(console: Console, items: list[InboxItem]) -> None:
-    """Print the inbox; below it, whole, each call that waits for approval."""
+    """Print the inbox; below it, each call that waits for approval, complete."""
     console.print(tables.of_inbox(items))
     for message in (item.message for item in items if item.needs_answer):
         if message.call is not None:
             console.print(Text(f"\n{message.id} wants to call ", style="bold"), end="")
-            for line in called(message.call, console.width, indent=""):
+            for line in call_text(message.call, console.width, indent=""):
                 console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -66,19 +68,22 @@ def show(console: Console, items: list[InboxItem]) -> None:
 @click.argument("text")
 @command
 async def answer(question: str, text: str) -> None:
-    """Answer a QUESTION by its id; its agent goes on, at once if a server runs."""
+    """Answer a QUESTION by its id with TEXT. For an approval: approve or deny, then a note.
+
+    If a server runs, the agent continues at once.
+    """
     async with source(to_write=True) as found:
         try:
             asked = (await found.item(question)).message
         except Refused as error:
             if not is_missing(error):
                 raise
-            known = "`agiraph inbox --open` lists them."
+            known = "`agiraph inbox --open` lists the open ones."
             raise NotFound("question", question, known=known) from error
         words, decision = decide(asked, text)
         await found.answer(question, words, decision=decision)
         is_running = isinstance(found, Client)
     if is_running:
-        click.echo(f"Answered. Watch it go on with: agiraph tail {asked.team_id}")
+        click.echo(f"Answered. Watch the team with: agiraph tail {asked.team_id}")
     else:
-        click.echo(f"Answered. Go on with: agiraph run --resume {asked.team_id}")
+        click.echo(f"Answered. Continue with: agiraph run --resume {asked.team_id}")

@@ -1,4 +1,4 @@
-"""Local: the database itself, read as a server would show it, for when none runs."""
+"""Local: the client's read methods on the database itself, for when no server runs."""
 
 from agiraph.api.presenters import (
     agent_view,
@@ -33,8 +33,7 @@ ALL = 1_000_000
 
 
 class Local:
-    """What the client offers of looking, word for word; and answering, which a server may hear
-    of later."""
+    """The read methods of `Client`, and `answer`: the next server continues the answered work."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,18 +47,18 @@ class Local:
         return await self._store.read(lambda tx: team_view(tx, rows.find(tx, team)))
 
     async def board(self, team: str) -> list[NodeView]:
-        def look(tx: Tx) -> list[NodeView]:
+        def read(tx: Tx) -> list[NodeView]:
             found = rows.find(tx, team)
             return [node_view(tx, node) for node in nodes.board(tx, found.id, limit=ALL)]
 
-        return await self._store.read(look)
+        return await self._store.read(read)
 
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
-        def look(tx: Tx) -> list[AgentView]:
+        def read(tx: Tx) -> list[AgentView]:
             members = roster.members(tx, rows.find(tx, team).id, all=all)
             return [agent_view(tx, member) for member in members]
 
-        return await self._store.read(look)
+        return await self._store.read(read)
 
     async def agent(self, agent: str) -> AgentView:
         return await self._store.read(
@@ -67,19 +66,19 @@ class Local:
         )
 
     async def thread(self, thread: str) -> list[TurnView]:
-        def look(tx: Tx) -> list[TurnView]:
+        def read(tx: Tx) -> list[TurnView]:
             turns = threads.turns(tx, ThreadId(threads.THREADS.get(tx, thread).id))
             return [turn_view(turn) for turn in turns if turn.role != "intent"]
 
-        return await self._store.read(look)
+        return await self._store.read(read)
 
     async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
-        def look(tx: Tx) -> InboxPage:
+        def read(tx: Tx) -> InboxPage:
             page = inbox.page(tx, after=after, limit=limit)
             shown = [inbox_item_view(tx, item) for item in page.items]
             return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
 
-        return await self._store.read(look)
+        return await self._store.read(read)
 
     async def item(self, item: str) -> InboxItem:
         return await self._store.read(
@@ -96,11 +95,11 @@ class Local:
         return await self._store.write(write)
 
     async def triggers(self, team: str) -> list[TriggerView]:
-        def look(tx: Tx) -> list[TriggerView]:
+        def read(tx: Tx) -> list[TriggerView]:
             found = triggers.of_team(tx, rows.find(tx, team).id)
             return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
 
-        return await self._store.read(look)
+        return await self._store.read(read)
 
     async def cost(self, team: str) -> TeamCosts:
         return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))

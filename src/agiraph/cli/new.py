@@ -1,4 +1,4 @@
-"""`agiraph new`: a team for a goal, on a running server."""
+"""`agiraph new`: create a team on a running server."""
 
 import click
 from rich.console import Console
@@ -13,17 +13,19 @@ from agiraph.redaction import environment
 
 @click.command()
 @click.argument("goal")
-@click.option("--name", default="", help="What to call the team.  [default: from the goal]")
+@click.option("--name", default="", help="The team's name.  [default: made from the goal]")
 @click.option(
     "--mode",
     type=click.Choice(["finite", "infinite"]),
     default="finite",
     show_default=True,
-    help="Until the goal is reached, or in cycles without an end.",
+    help="finite: work until the goal is reached. infinite: work in cycles without an end.",
 )
-@click.option("--model", default="", help="provider/model for its coordinator.")
-@click.option("--budget", type=click.FloatRange(min=0), help="Dollars it may spend at most.")
-@click.option("--wait", "waits", is_flag=True, help="Show how it goes until the goal is reached.")
+@click.option("--model", default="", help="The coordinator's model, as provider/model.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), help="The most dollars that the team may spend."
+)
+@click.option("--wait", "waits", is_flag=True, help="Show progress until the goal is reached.")
 @json_option
 @command
 async def new(
@@ -35,9 +37,11 @@ async def new(
     waits: bool,
     json_: bool,
 ) -> None:
-    """Found a team that works on a GOAL in the background."""
+    """Create a team that works on a GOAL in the background."""
     if waits and mode == "infinite":
-        raise click.UsageError("A team without an end has nothing to wait for: leave out --wait.")
+        raise click.UsageError(
+            "An infinite team never ends, so --wait would never return: leave out --wait."
+        )
     if waits and json_:
         raise click.UsageError("--wait is for people and --json for programs: choose one.")
     limit = None if budget is None else {"usd": budget}
@@ -50,5 +54,5 @@ async def new(
     if json_:
         return click.echo(as_json(team))
     click.echo(f"{clean(team.name)} {team.id}")
-    click.echo(f"Watch it: agiraph tail {team.id}")
-    click.echo(f"Talk to it: agiraph chat {team.id}")
+    click.echo(f"Watch the team: agiraph tail {team.id}")
+    click.echo(f"Talk to its coordinator: agiraph chat {team.id}")

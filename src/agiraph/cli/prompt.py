@@ -1,154 +1,121 @@
-"""Prompt: lines a person types, with history and completion, or that a pipe holds.
-
-Line editing blocks, so it has a thread of its own, which is asked for one line at a time. What
-others say meanwhile is written above the line that is being typed.
-"""
+"""Prompt: the lines of a conversation, typed at a terminal or read from a pipe, and its output."""
 
 import asyncio
-import contextlib
-import queue
+import os
+import stat
 import sys
-import termios
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.text import Text
 
-SIGN = "> "
-HISTORY_LINES = 1000
-_CLEAR_LINE = "\r\x1b[K"
+if TYPE_CHECKING:  # loaded at a terminal only: see the module
+    from agiraph.cli.line_editor import LineEditor
+
+PIPED_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that is read from a pipe."""
 
 
 class Prompt:
+    """Reads lines and prints output; output never mixes with the line that is being typed."""
+
     def __init__(self, console: Console, history: Path, words: Sequence[str]) -> None:
         self.console = console
         self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self.interrupted = asyncio.Event()
+        """Set when the person presses Ctrl-C between two lines."""
         self._history = history
         self._words = words
-        self._wanted = queue.SimpleQueue[bool]()
-        self._typed = asyncio.Queue[str | None]()
+        self._editor: LineEditor | None = None
+        self._pipe: asyncio.StreamReader | None = None
         self._is_typing = False
         self._is_midline = False
-        self._before: list[Any] | None = None
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         if self.is_terminal:
-            self._before = termios.tcgetattr(sys.stdin.fileno())
-            _keep_keys(self._before)
-            self._edit()
-        loop = asyncio.get_running_loop()
+            from agiraph.cli.line_editor import LineEditor
 
-        def hand_over(line: str | None) -> None:
-            loop.call_soon_threadsafe(self._typed.put_nowait, line)
-
-        threading.Thread(target=self._read, args=(hand_over,), daemon=True).start()
+            self._editor = LineEditor(self._history, self._words, self.interrupted.set).__enter__()
+        else:
+            self._pipe = await _open_pipe()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._wanted.put(False)
-        if self._before is None:
-            return
-        import readline
-
-        with contextlib.suppress(OSError):
-            readline.write_history_file(self._history)
-            self._history.chmod(0o600)
-        # The thread may be left in the middle of a line, with the terminal as it needs it.
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
-        if self._is_typing or self._is_midline:
-            self.console.print()
-
-    def _edit(self) -> None:
-        import readline
-
-        with contextlib.suppress(OSError):
-            readline.read_history_file(self._history)
-        readline.set_history_length(HISTORY_LINES)
-
-        def complete(text: str, index: int) -> str | None:
-            fitting = [word for word in self._words if word.startswith(text)] if text else []
-            return fitting[index] if index < len(fitting) else None
-
-        readline.set_completer(complete)
-        readline.set_completer_delims(" ")
-        readline.parse_and_bind("tab: complete")
-
-    def _read(self, hand_over: Callable[[str | None], None]) -> None:
-        # What a pipe holds need not be text all through.
-        piped = open(sys.stdin.fileno(), errors="replace", closefd=False)  # noqa: SIM115
-        while self._wanted.get():
-            try:
-                line = input(SIGN) if self.is_terminal else piped.readline()
-            except EOFError:
-                line = None
-            hand_over(None if not line and not self.is_terminal else line)
+    async def __aexit__(self, *_: object) -> None:
+        if self._editor is not None:
+            self._editor.__exit__()
+        self.end_stream()
 
     async def line(self) -> str | None:
-        """The next line; None when there are no more."""
-        self.end_words()
-        self._is_typing = self.is_terminal
-        self._wanted.put(True)
-        line = await self._typed.get()
-        self._is_typing = False
+        """Return the next line without its margins; None when there are no more lines."""
+        self.end_stream()
+        self._is_typing = self._editor is not None
+        try:
+            line = await self._next_line()
+        finally:
+            self._is_typing = False
         return None if line is None else line.strip()
+
+    async def _next_line(self) -> str | None:
+        if self._editor is not None:
+            return await self._editor.line()
+        assert self._pipe is not None, "a prompt is entered before it is read"
+        read = await self._pipe.readline()
+        return read.decode(errors="replace") if read else None
 
     @property
     def has_begun(self) -> bool:
-        """Whether somebody is in the middle of typing a line."""
-        return self._is_typing and bool(_typed_so_far())
+        """Whether the person has typed part of a line."""
+        return self._is_typing and self._editor is not None and bool(self._editor.text)
 
     @property
     def is_typing(self) -> bool:
+        """Whether the prompt waits for a line at a terminal."""
         return self._is_typing
 
     def print(self, *things: Any) -> None:
-        """Print whole lines, above what is being typed."""
+        """Print whole lines, above the line that is being typed."""
 
-        def each(console: Console) -> None:
-            for thing in things:  # tables fit themselves
+        def print_each(console: Console) -> None:
+            for thing in things:  # tables fit themselves into the width
                 console.print(thing, soft_wrap=isinstance(thing, str | Text))
 
-        self.above(each)
+        self.print_above(print_each)
 
-    def above(self, write: Callable[[Console], None]) -> None:
-        """Let something be printed above what is being typed."""
-        self.end_words()
-        if self._is_typing:
-            self.console.file.write(_CLEAR_LINE)
+    def print_above(self, write: Callable[[Console], None]) -> None:
+        """Let `write` print whole lines, above the line that is being typed."""
+        self.end_stream()
+        if self._editor is not None and self._is_typing:
+            self._editor.print_above(lambda: self._write(write))
+        else:
+            self._write(write)
+
+    def _write(self, write: Callable[[Console], None]) -> None:
         write(self.console)
-        if self._is_typing:
-            self.console.file.write(SIGN + _typed_so_far())
         self.console.file.flush()
 
-    def words(self, text: str) -> None:
-        """Print some words of a line that goes on; not while somebody types."""
+    def stream(self, text: str) -> None:
+        """Print a piece of a line that is still arriving. Call this only while nobody types."""
         if text:
             self.console.print(text, markup=False, end="")
             self.console.file.flush()
             self._is_midline = not text.endswith("\n")
 
-    def end_words(self) -> None:
+    def end_stream(self) -> None:
+        """End the line that `stream` began, if there is one."""
         if self._is_midline:
             self._is_midline = False
             self.console.print()
 
 
-def _keep_keys(now: list[Any]) -> None:
-    """Let keys wait for the next prompt as they were pressed.
-
-    Between two lines a terminal gathers lines itself, and makes of Ctrl-D an end of file, which is
-    nothing at all once line editing takes over: whoever pressed it then would wait in vain.
-    """
-    shown = now[3] & ~termios.ICANON & ~termios.ECHOCTL  # Enter as a new line, not as ^J
-    changed = [*now[:3], shown, *now[4:6], list(now[6])]
-    changed[6][termios.VMIN], changed[6][termios.VTIME] = 1, 0
-    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, changed)
-
-
-def _typed_so_far() -> str:
-    import readline
-
-    return readline.get_line_buffer()
+async def _open_pipe() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=PIPED_LINE_BYTES)
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty():
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    else:  # files and /dev/null never block; epoll refuses them, and uvloop aborts the process
+        reader.feed_data(sys.stdin.buffer.read())
+        reader.feed_eof()
+    return reader

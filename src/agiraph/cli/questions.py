@@ -1,4 +1,4 @@
-"""Questions: what somebody asks of the person, in a terminal, complete and to the letter."""
+"""Questions: an agent's questions and approvals as lines of a terminal, complete and literal."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ class Call(Protocol):
 
 
 class Question(Protocol):
-    """What somebody wants to know of the person, wherever it was read."""
+    """A question to the person, from the database or from the server."""
 
     @property
     def id(self) -> str: ...
@@ -40,34 +40,39 @@ class Question(Protocol):
 
 
 def decide(question: Question, text: str) -> tuple[str, Decision | None]:
-    """What a typed line means for this question: words, or a decision with a note."""
+    """Return the answer's text, and the decision if the question is an approval."""
     if question.kind != "approval":
         if not text.strip():
-            raise Refused("An empty answer says nothing; write what you want them to know.")
+            raise Refused("The answer is empty: write a text.")
         return text, None
     word, _, note = text.strip().partition(" ")
     decision = DECISIONS.get(word.lower())
     if decision is None:
-        raise Refused(f"{question.id} asks for approval: answer `approve` or `deny`, then a note.")
+        raise Refused(
+            f"{question.id} asks for approval: answer `approve` or `deny`, with a note if you like."
+        )
     return note.strip(), decision
 
 
 def literal(text: str) -> Text:
-    """Text of others as it is: no markup, nothing hidden. Print it with `soft_wrap`."""
+    """Return text of agents without markup and with hidden characters shown. Print it with
+    `soft_wrap`."""
     return Text(visible(text))
 
 
-def asked(question: Question, width: int, *, before: Text, indent: str = "  ") -> list[Text]:
-    """The lines of a question: its text, all of the call it is about, and its options."""
+def question_lines(
+    question: Question, width: int, *, before: Text, indent: str = "  "
+) -> list[Text]:
+    """Return the lines of a question: its text, the complete call it is about, and its options."""
     lines = [before + literal(question.text)]
     if question.call is not None:
-        lines += called(question.call, width, indent=indent)
+        lines += call_text(question.call, width, indent=indent)
     lines += [Text("    - ") + literal(option) for option in question.options]
     return lines
 
 
-def called(call: Call, width: int, *, indent: str = "  ") -> list[Text]:
-    """The lines of a call, none wider than the terminal: a terminal that wraps shows a line of an
-    argument where a line of ours could stand."""
+def call_text(call: Call, width: int, *, indent: str = "  ") -> list[Text]:
+    """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
+    imitate a line of our own."""
     lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))
     return [literal(indent + line) for line in lines]

@@ -1,4 +1,4 @@
-"""Remote: a goal worked on by a running server, watched from this terminal."""
+"""Remote: a goal that a running server works on, watched from this terminal."""
 
 import asyncio
 import contextlib
@@ -10,19 +10,22 @@ from agiraph.api.views import InboxItem, MessageView, NodeDetail, NodeView, Team
 from agiraph.cli import terminal
 from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
-from agiraph.client import Client, ConnectionLost, ReplyDelta
+from agiraph.cli.session import CONNECTION_LOST
+from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
 
-_TELLING = frozenset(
+_MAY_END = frozenset(
     {"node.waiting", "node.completed", "node.failed", "node.cancelled", "question.asked",
      "team.stopped", "team.archived"}
 )  # fmt: skip
-"""Events after which it may be over, or somebody may have to answer."""
+"""Event types after which the goal may be done, or may wait for an answer."""
 
 
 class Remote:
+    """Creates or resumes a team on the server, shows its progress and asks its questions here."""
+
     def __init__(self, client: Client, console: Console, home: Path) -> None:
         self._client = client
         self._console = console
@@ -42,12 +45,12 @@ class Remote:
         return await self.watch(team, after=team.head)
 
     async def watch(self, team: TeamView, *, after: int = 0) -> int:
-        """Show how it goes until the goal is reached, or only a person can go on."""
+        """Show progress until the goal's node ends or waits for a person. Return the exit code."""
         [coordinator, *_] = await self._client.agents(team.id)
         terminal.greet(self._console, team.name, team.id, coordinator.model)
         terminal.catch_interrupt(self._stopped)
         with self._progress:
-            watching = asyncio.create_task(self._until_told(team, after))
+            watching = asyncio.create_task(self._until_over(team, after))
             stopping = asyncio.create_task(self._stopped.wait())
             await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
@@ -57,25 +60,29 @@ class Remote:
                 await watching
         return await self._close(team)
 
-    async def _until_told(self, team: TeamView, after: int) -> None:
+    async def _until_over(self, team: TeamView, after: int) -> None:
         async with contextlib.aclosing(self._client.watch(team.id, after)) as frames:
             if await self._is_over(team):
                 return
             async for frame in frames:
-                match frame:
-                    case Event():
-                        self._progress.show(frame)
-                        if frame.type in _TELLING and await self._is_over(team):
-                            return
-                    case ReplyDelta():
-                        self._progress.said(frame.text)
-                    case ConnectionLost():
-                        self._console.print("[yellow]…[/] the line broke; waiting for the server")
-                    case _:
-                        pass
+                self._show(frame)
+                may_end = isinstance(frame, Event) and frame.type in _MAY_END
+                if may_end and await self._is_over(team):
+                    return
+
+    def _show(self, frame: Frame) -> None:
+        match frame:
+            case Event():
+                self._progress.show(frame)
+            case ReplyDelta():
+                self._progress.show_delta(frame.text)
+            case ConnectionLost():
+                self._console.print(CONNECTION_LOST)
+            case _:
+                pass
 
     async def _is_over(self, team: TeamView) -> bool:
-        """Whether the goal's node is done, or waits for an answer nobody here gives."""
+        """Return whether the goal's node has ended, or waits for an answer nobody gives here."""
         root = await self._root(team)
         if root is None or root.status.is_final:
             return True
@@ -85,7 +92,7 @@ class Remote:
             answer = await terminal.ask(self._progress, question, self._stopped)
             if answer is None:
                 return True
-            # Somebody may have answered elsewhere meanwhile; theirs stands then.
+            # Somebody may have answered elsewhere meanwhile: the first answer counts.
             with contextlib.suppress(Refused):
                 await self._client.answer(question.id, answer.text, decision=answer.decision)
         return False
@@ -104,15 +111,17 @@ class Remote:
         root, bill = await self._root(team), self._progress.bill
         if root is not None and root.status.is_final:
             detail = await self._client.node(root.id)
-            return terminal.tell_end(self._console, bill, root, self._files(detail))
-        self._console.print(f"\n[bold yellow]Not done yet.[/] The team goes on. [dim]{bill}[/]")
-        terminal.tell_questions(self._console, await self._questions(team))
+            return terminal.print_end(self._console, bill, root, self._files(detail))
+        self._console.print(
+            f"\n[bold yellow]Not done yet.[/] The team keeps working. [dim]{bill}[/]"
+        )
+        terminal.print_questions(self._console, await self._questions(team))
         self._console.print(f"Watch it with: agiraph tail {team.id}")
         self._console.print(f"Stop it with: agiraph stop {team.id}")
         return 130 if self._stopped.is_set() else 1
 
     def _files(self, node: NodeDetail) -> list[str]:
-        """What was published: as paths of this machine, if the server's home is here."""
+        """Return the published files; as paths of this machine if the server's home is here."""
         folder = self._home / "teams" / node.team_id
         if not folder.is_dir():
             folder = Path()

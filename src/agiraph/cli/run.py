@@ -1,4 +1,4 @@
-"""`agiraph run`: one finite team from goal to result, in the terminal."""
+"""`agiraph run`: work on one goal until its result, in the terminal."""
 
 import asyncio
 import contextlib
@@ -25,18 +25,24 @@ from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
 
-TURNS = 50
-SENDING_SECONDS = 10
-"""How long channels may take at the end."""
+DEFAULT_TURNS = 50
+SENDING_TIMEOUT_S = 10
+"""How long a run waits at its end for messages to channels."""
 
 
 @click.command()
 @click.argument("goal", required=False)
-@click.option("--model", help="provider/model; `demo` needs no key. [env: AGIRAPH_MODEL]")
-@click.option("--resume", metavar="TEAM", help="Go on with a team that was cut off or waits.")
-@click.option("--turns", type=click.IntRange(1), help=f"At most.  [default: {TURNS}]")
-@click.option("--tokens", type=click.IntRange(1), help="At most, in and out together.")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="At most.")
+@click.option(
+    "--model", help="The model, as provider/model; `demo` needs no key.  [env: AGIRAPH_MODEL]"
+)
+@click.option("--resume", metavar="TEAM", help="Continue a team that was interrupted or waits.")
+@click.option(
+    "--turns", type=click.IntRange(1), help=f"The most turns.  [default: {DEFAULT_TURNS}]"
+)
+@click.option(
+    "--tokens", type=click.IntRange(1), help="The most tokens, input and output together."
+)
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
 @command
 async def run(
     goal: str | None,
@@ -46,17 +52,21 @@ async def run(
     tokens: int | None,
     minutes: float | None,
 ) -> None:
-    """Work on a GOAL until it is reached, and show how it goes.
+    """Work on a GOAL until it is reached, and show the progress.
 
-    Exit code 0 means the goal was reached. Stop with Ctrl-C: nothing is lost, and --resume goes on.
+    Exit code 0 means that the goal was reached. Ctrl-C stops the run; --resume continues it later.
     """
     if (goal is None) == (resume is None):
-        raise click.UsageError('Say what you want: agiraph run "GOAL", or go on: --resume TEAM.')
+        raise click.UsageError(
+            'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
+        )
     if resume is not None and (model or turns or tokens or minutes):
-        raise click.UsageError("A team goes on as it was begun: give --resume no other options.")
+        raise click.UsageError(
+            "--resume keeps the model and limits of the team: leave out the other options."
+        )
     settings = config.load(environment())
     seconds = None if minutes is None else minutes * 60
-    budget = Budget(turns=turns or TURNS, tokens=tokens, seconds=seconds)
+    budget = Budget(turns=turns or DEFAULT_TURNS, tokens=tokens, seconds=seconds)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     running = Run(settings, console)
     chosen = model or settings.model
@@ -65,8 +75,8 @@ async def run(
             raise click.exceptions.Exit(await running.resume(resume))
         raise click.exceptions.Exit(await running.begin(goal or "", chosen, budget))
     except HomeInUse as error:
-        async with _instead(settings, error) as client:
-            console.print(f"[dim]An agiraph runs at {client.url}; the work is done there.[/]")
+        async with _running_server(settings, error) as client:
+            console.print(f"[dim]The agiraph server at {client.url} does the work.[/]")
             remote = Remote(client, console, settings.home)
             if resume is not None:
                 code = await remote.resume(resume)
@@ -76,8 +86,8 @@ async def run(
 
 
 @contextlib.asynccontextmanager
-async def _instead(settings: Settings, error: HomeInUse) -> AsyncGenerator[Client]:
-    """The server that works on this home; whoever works on it without one is told of as before."""
+async def _running_server(settings: Settings, error: HomeInUse) -> AsyncGenerator[Client]:
+    """Connect to the server that works on this home; raise the error again if there is none."""
     async with Client.of(settings) as client:
         try:
             await client.check()
@@ -87,7 +97,7 @@ async def _instead(settings: Settings, error: HomeInUse) -> AsyncGenerator[Clien
 
 
 class Run:
-    """One run in a terminal."""
+    """One run in a terminal: opens the runtime, shows progress and asks questions."""
 
     def __init__(self, settings: Settings, console: Console) -> None:
         self._settings = settings
@@ -99,8 +109,8 @@ class Run:
 
     async def begin(self, goal: str, model: str, budget: Budget) -> int:
         async with self._open() as runtime:
-            runtime.models.resolve(model)  # a wrong name is told before anything is begun
-            # Whoever runs one goal to its end has no later work to learn for.
+            runtime.models.resolve(model)  # refuse a wrong model name before a team is created
+            # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
                 teams.create, goal=goal, model=model, budget=budget, learns=False
             )
@@ -126,7 +136,7 @@ class Run:
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
             web=self._settings.web,
-            on_delta=lambda _, words: self._progress.said(words),
+            on_delta=lambda _, words: self._progress.show_delta(words),
         )
         try:
             yield runtime
@@ -138,41 +148,46 @@ class Run:
         [coordinator, *_] = await runtime.store.read(rows.members, team.id)
         terminal.greet(self._console, team.name, team.id, coordinator.model)
         terminal.catch_interrupt(self._stopped, self._changed)
-        runtime.store.subscribe(self._notice)
+        runtime.store.subscribe(self._show_events)
         await runtime.start(only=team.id)
         with self._progress:
             root = await self._watch(runtime, team)
         questions = await runtime.store.read(messages.open_questions, team.id)
-        with contextlib.suppress(TimeoutError):  # what is not sent by then goes out next time
-            async with asyncio.timeout(SENDING_SECONDS):
+        with contextlib.suppress(TimeoutError):  # messages that are left are sent at the next start
+            async with asyncio.timeout(SENDING_TIMEOUT_S):
                 await runtime.outbox.idle()
         return self._close(runtime, root, questions)
 
-    def _notice(self, aftermath: Aftermath) -> None:
+    def _show_events(self, aftermath: Aftermath) -> None:
         for event in aftermath.events:
             if self._team is not None and event.team_id == self._team.id:
                 self._progress.show(event)
         self._changed.set()
 
     async def _watch(self, runtime: Runtime, team: Team) -> WorkNode:
-        """Wait until the goal's node is done, answering questions if somebody sits here."""
+        """Return the goal's node when it has ended, was stopped, or waits for an answer."""
         while True:
             self._changed.clear()
             root = (await runtime.store.read(nodes.board, team.id))[0]
             if root.status.is_final or self._stopped.is_set():
                 return root
-            if root.status is NodeStatus.WAITING:
-                for question in await runtime.store.read(messages.open_questions, team.id):
-                    if not await self._ask(runtime, question):
-                        return root
+            if root.status is NodeStatus.WAITING and not await self._ask_open(runtime, team):
+                return root
             await self._changed.wait()
 
+    async def _ask_open(self, runtime: Runtime, team: Team) -> bool:
+        """Ask the team's open questions at the terminal; False if one is left unanswered."""
+        for question in await runtime.store.read(messages.open_questions, team.id):
+            if not await self._ask(runtime, question):
+                return False
+        return True
+
     async def _ask(self, runtime: Runtime, question: Message) -> bool:
-        """Let whoever sits here answer; False if nobody does."""
+        """Ask one question at the terminal; return False if nobody answers."""
         answer = await terminal.ask(self._progress, question, self._stopped)
         if answer is None:
             return False
-        # Somebody may have answered elsewhere meanwhile; theirs stands then.
+        # Somebody may have answered elsewhere meanwhile: the first answer counts.
         with contextlib.suppress(Refused):
             await runtime.store.write(
                 answers.answer_question, question.id, answer.text, decision=answer.decision
@@ -184,8 +199,8 @@ class Run:
         if root.status.is_final:
             folder = runtime.home.node_path(root.team_id, root.id) / "published"
             files = [str(folder / name) for name in sorted(root.manifest)]
-            return terminal.tell_end(console, bill, root, files)
-        console.print(f"\n[bold yellow]Not done yet.[/] Nothing is lost. [dim]{bill}[/]")
-        terminal.tell_questions(console, questions)
-        console.print(f"Go on with: agiraph run --resume {root.team_id}")
+            return terminal.print_end(console, bill, root, files)
+        console.print(f"\n[bold yellow]Not done yet.[/] The work so far is saved. [dim]{bill}[/]")
+        terminal.print_questions(console, questions)
+        console.print(f"Continue with: agiraph run --resume {root.team_id}")
         return 130 if self._stopped.is_set() else 1

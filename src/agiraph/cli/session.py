@@ -1,4 +1,4 @@
-"""Session: a command's way to the server of a home, or to its database."""
+"""Session: a command's connection to the server of a home, or to its database."""
 
 import asyncio
 import gc
@@ -31,22 +31,23 @@ from agiraph.home.lock import HomeLock
 from agiraph.location import Place
 from agiraph.redaction import environment, keep
 
-if TYPE_CHECKING:  # most commands ask a server, and need no more than that
+if TYPE_CHECKING:  # most commands only talk to a server
     from agiraph.cli.local import Local
     from agiraph.store.database import Store
 
 R = TypeVar("R")
+CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Escape sequences and the like: all control characters but tab and newline, and bidi marks."""
+"""Characters that control a terminal: control characters except tab and newline, and bidi marks."""
 
 
 def tune() -> None:
-    """Collect garbage less often: threads are kept in memory and make few cycles."""
+    """Run the garbage collector less often: transcripts stay in memory and make few cycles."""
     gc.set_threshold(50_000, 20, 100)
 
 
 def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
-    """Let a coroutine be a command."""
+    """Make a click callback of a coroutine function."""
 
     @wraps(act)
     def run(*args: Any, **kwargs: Any) -> R:
@@ -55,7 +56,7 @@ def command(act: Callable[..., Awaitable[R]]) -> Callable[..., R]:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(_awaited(act(*args, **kwargs)))
         finally:
-            gc.freeze()  # the process ends: to look through everything once more takes long
+            gc.freeze()  # the process exits: skip the last garbage collection, which takes long
 
     return run
 
@@ -66,11 +67,11 @@ async def _awaited(result: Awaitable[R]) -> R:
 
 @asynccontextmanager
 async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Store"]]:
-    """The database, for a command that looks something up or leaves a word.
+    """Open the database of this home.
 
-    To write, nobody else may be running on the home: they would not notice.
+    With `to_write`, take the home's lock: a server that runs would not notice the change.
     """
-    from agiraph.store.connect import open_store  # loaded only where it is used
+    from agiraph.store.connect import open_store  # imported here: most commands do not need it
 
     where = location.find(environment())
     embedded = where.database_url.startswith("sqlite:")
@@ -87,14 +88,14 @@ async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Stor
 
 @asynccontextmanager
 async def connected() -> AsyncGenerator[Client]:
-    """The server of this home, for a command that needs one."""
+    """Connect to the server of this home; raise `Unreachable` if none runs."""
     where = location.find(environment())
     async with Client.of(where) as client:
-        await _meet(client, where)
+        await _check(client, where)
         yield client
 
 
-async def _meet(client: Client, where: Place) -> None:
+async def _check(client: Client, where: Place) -> None:
     try:
         if not client.has_token:
             raise client.unreachable()
@@ -110,13 +111,13 @@ async def _meet(client: Client, where: Place) -> None:
         if error.status != 401:
             raise
         raise Misconfigured(
-            f"The server at {client.url} does not know the token of {str(where.home)!r}: it "
+            f"The server at {client.url} rejects the token of {str(where.home)!r}: it "
             "may serve another home. Set AGIRAPH_HOME or AGIRAPH_PORT, or AGIRAPH_TOKEN."
         ) from error
 
 
 def _holder(where: Place) -> str:
-    """Who works on this home without a server, in a sentence; empty if nobody does."""
+    """Return a sentence that names the process that holds the home's lock; empty if none does."""
     if not where.home.is_dir() or not where.database_url.startswith("sqlite:"):
         return ""
     try:
@@ -128,19 +129,19 @@ def _holder(where: Place) -> str:
 
 @asynccontextmanager
 async def source(*, to_write: bool = False) -> AsyncGenerator["Client | Local"]:
-    """The server of this home if it runs; without one, the database itself."""
+    """Connect to the server of this home; if none runs, open the database."""
     async with Client.of(location.find(environment())) as client:
         if await _is_there(client):
             yield client
             return
-    from agiraph.cli.local import Local  # loaded only where it is used
+    from agiraph.cli.local import Local  # imported here: most commands do not need it
 
     async with opened(to_write=to_write) as (_, store):
         yield Local(store)
 
 
 async def _is_there(client: Client) -> bool:
-    """Whether the server answers and is this home's: another one does not know the token."""
+    """Return whether this home's server answers. The server of another home rejects the token."""
     try:
         if client.has_token:
             await client.check()
@@ -151,23 +152,23 @@ async def _is_there(client: Client) -> bool:
 
 
 def remember_secrets(home: Path, database_url: str) -> None:
-    """Recognize the home's token and the database's password, besides the environment's keys."""
+    """Redact the home's token and the database's password too, besides the environment's keys."""
     password = urlsplit(database_url).password if "://" in database_url else None
     keep({"token": known_token(home), "the database's password": password or ""})
 
 
 def is_missing(error: Refused) -> bool:
-    """Whether what was asked for is not there, whoever says so."""
+    """Return whether the database or the server said that something does not exist."""
     return isinstance(error, NotFound) or (isinstance(error, Declined) and error.status == 404)
 
 
 def clean(text: str) -> str:
-    """Words of others as a terminal may show them: nothing in them steers it."""
+    """Return text of agents with the characters replaced that control a terminal."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shown(text: str) -> str:
-    """Words of others for a line with markup of ours around them."""
+    """Return text of agents, cleaned and escaped, for a line with rich markup."""
     return escape(clean(text))
 
 

@@ -1,4 +1,4 @@
-"""Tables: teams, work, people, mail and money as a person in a terminal wants to see them."""
+"""Tables: teams, tasks, agents, inbox, triggers and costs as tables for a terminal."""
 
 from rich.markup import escape
 from rich.table import Column, Table
@@ -22,14 +22,19 @@ _STATUS = {
 
 
 def coloured(status: str) -> str:
-    """A status in its colour, and in words."""
+    """Return a status as words with markup for its colour."""
     words = status.replace("_", " ")
     return f"[{_STATUS[status]}]{words}[/]" if status in _STATUS else words
 
 
 def of_teams(teams: list[TeamView]) -> Table:
     table = Table(
-        Column("id", no_wrap=True), "name", Column("status", no_wrap=True), "asks", "cost", box=None
+        Column("id", no_wrap=True),
+        "name",
+        Column("status", no_wrap=True),
+        "questions",
+        "cost",
+        box=None,
     )
     for team in teams:
         table.add_row(
@@ -43,7 +48,7 @@ def of_teams(teams: list[TeamView]) -> Table:
 
 
 def of_board(work: list[NodeView]) -> Table:
-    table = Table(Column("node", no_wrap=True), "title", "who", "status", "", box=None)
+    table = Table(Column("task", no_wrap=True), "title", "agent", "status", "", box=None)
     for node in work:
         note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
         if node.status is NodeStatus.FAILED:
@@ -60,7 +65,7 @@ def of_board(work: list[NodeView]) -> Table:
 
 def of_agents(agents: list[AgentView]) -> Table:
     table = Table(
-        "name", "role", "model", "doing", "task", Column("thread", no_wrap=True),
+        "name", "role", "model", "status", "task", Column("thread", no_wrap=True),
         Column("id", no_wrap=True), box=None,
     )  # fmt: skip
     for agent in agents:
@@ -109,23 +114,23 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
 
 
 def of_cost(name: str, costs: TeamCosts) -> Tree:
-    tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {said(costs.total)}")
+    tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {sum_text(costs.total)}")
     for bill in costs.runs:
         _branch(tree, bill)
     return tree
 
 
 def _branch(tree: Tree, bill: NodeCosts) -> None:
-    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {said(bill.total)}")
+    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {sum_text(bill.total)}")
     if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
         for line in bill.lines:
-            branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {said(line.sum)}")
+            branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {sum_text(line.sum)}")
     for below in bill.below:
         _branch(branch, below)
 
 
-def said(total: CostSum) -> str:
-    """A sum in words; a price nobody knows is named, not guessed."""
+def sum_text(total: CostSum) -> str:
+    """Return a sum as text. Calls without a known price are counted, not estimated."""
     tokens = total.input_tokens + total.output_tokens
     words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls} calls"
     if total.lost:

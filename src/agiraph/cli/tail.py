@@ -1,4 +1,4 @@
-"""`agiraph tail`: what happens in a team, as it happens."""
+"""`agiraph tail`: the events of a team, live."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -10,31 +10,33 @@ from rich.markup import escape
 
 from agiraph.api.views import TeamView
 from agiraph.cli.progress import Progress
-from agiraph.cli.session import command, connected, shown
+from agiraph.cli.session import CONNECTION_LOST, command, connected, shown
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
 from agiraph.domain.events import Event
 from agiraph.domain.ids import HUMAN
 from agiraph.domain.visible import visible
 
-LATELY = 30
-"""Events shown of what was before."""
+EARLIER_EVENTS = 30
+"""The number of earlier events that are shown first."""
 
 
 @click.command()
 @click.argument("team")
-@click.option("--after", type=click.IntRange(0), help="Begin after this event's number.")
-@click.option("--no-follow", is_flag=True, help="End when everything so far was shown.")
+@click.option("--after", type=click.IntRange(0), help="Begin after the event with this number.")
+@click.option("--no-follow", is_flag=True, help="Exit after the newest event.")
 @click.option("--json", "json_", is_flag=True, help="Print one event a line, for programs.")
 @command
 async def tail(team: str, after: int | None, no_follow: bool, json_: bool) -> None:
-    """Show what happens in a TEAM (its id or name), live; Ctrl-C ends it.
+    """Show the events of a TEAM (its id or name), live. Ctrl-C exits; the team keeps working.
 
-    When the line breaks it is taken up where it was: nothing is left out or shown twice.
+    After a lost connection, the events continue where they stopped, without a gap.
     """
     async with connected() as client:
         found = await client.team(team)
-        begin = max(0, found.head - LATELY) if after is None else after
-        frames = _so_far(client, found, begin) if no_follow else client.watch(found.id, begin)
+        begin = max(0, found.head - EARLIER_EVENTS) if after is None else after
+        frames = (
+            _stored_events(client, found, begin) if no_follow else client.watch(found.id, begin)
+        )
         async with contextlib.aclosing(frames):
             if json_:
                 await _print_lines(frames)
@@ -42,7 +44,7 @@ async def tail(team: str, after: int | None, no_follow: bool, json_: bool) -> No
                 await _show(client, found, frames)
 
 
-async def _so_far(client: Client, team: TeamView, after: int) -> AsyncGenerator[Frame]:
+async def _stored_events(client: Client, team: TeamView, after: int) -> AsyncGenerator[Frame]:
     while page := await client.events(team.id, after=after):
         for event in page:
             yield event
@@ -57,31 +59,35 @@ async def _print_lines(frames: AsyncGenerator[Frame]) -> None:
             case Event():
                 click.echo(orjson.dumps(frame).decode())
             case Resync():
-                click.echo(f"agiraph: the events begin anew at {frame.head}", err=True)
+                click.echo(
+                    f"agiraph: some events were skipped; continuing at event {frame.head}", err=True
+                )
             case ReplyDelta() | ConnectionLost():
                 pass
 
 
 async def _show(client: Client, team: TeamView, frames: AsyncGenerator[Frame]) -> None:
     console = Console(highlight=False, emoji=False, soft_wrap=True)
-    with Progress(console, doing="watching") as progress:
+    with Progress(console, activity="watching") as progress:
         for agent in await client.agents(team.id, all=True):
-            progress.know(agent.id, agent.name)
+            progress.add_name(agent.id, agent.name)
         async for frame in frames:
             match frame:
                 case Event():
-                    _tell(console, frame)
+                    _print_event(console, frame)
                     progress.show(frame)
                 case ReplyDelta():
-                    progress.said(frame.text)
+                    progress.show_delta(frame.text)
                 case ConnectionLost():
-                    console.print("[yellow]…[/] the line broke; waiting for the server")
+                    console.print(CONNECTION_LOST)
                 case Resync():
-                    console.print(f"[yellow]![/] the events begin anew at {frame.head}")
+                    console.print(
+                        f"[yellow]![/] some events were skipped; continuing at event {frame.head}"
+                    )
 
 
-def _tell(console: Console, event: Event) -> None:
-    """What matters to somebody who watches, besides the work itself."""
+def _print_event(console: Console, event: Event) -> None:
+    """Print messages, questions and changes of the team; `Progress` prints the work itself."""
     data = event.data
     match event.type:
         case "message.sent" if data["sender"] == HUMAN:
@@ -91,7 +97,7 @@ def _tell(console: Console, event: Event) -> None:
         case "question.asked":
             console.print(f"[bold yellow]?[/] {escape(visible(data['text']))}")
             is_approval = data["kind"] == "approval"
-            if is_approval:  # nobody should decide by the name of a tool alone
+            if is_approval:  # a decision needs the whole call, not the tool's name alone
                 console.print("  [dim]agiraph inbox --open shows the whole call[/]")
             answer = "approve|deny" if is_approval else '"TEXT"'
             console.print(f"  [dim]agiraph answer {data['message_id']} {answer}[/]")

@@ -1,4 +1,4 @@
-"""`agiraph say`: a word to an agent; and finding whom a person means."""
+"""`agiraph say`: send a message to an agent; and look up agents and replies."""
 
 import contextlib
 
@@ -10,21 +10,15 @@ from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
 
-LATELY = 200
-"""Messages among which a reply is looked for."""
+SEARCHED_MESSAGES = 200
+"""The number of newest messages that `find_reply` searches."""
 
 
 async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
-    """The agent of that id; of that name on a team; or the coordinator of a team of that name."""
+    """Return the agent with that id, the team's member with that name, or the coordinator of the
+    team with that name."""
     if team is not None:
-        members = await client.agents((await client.team(team)).id)
-        for key in ("name", "id", "role"):
-            for agent in members:
-                if getattr(agent, key).lower() == name.lower():
-                    return agent
-        raise NotFound(
-            "teammate", name, known=f"On this team: {', '.join(a.name for a in members)}."
-        )
+        return _member(await client.agents((await client.team(team)).id), name)
     try:
         if name.startswith("agent_"):
             return await client.agent(name)
@@ -35,23 +29,34 @@ async def find_agent(client: Client, name: str, team: str | None) -> AgentView:
         known = "Name a team for its coordinator, an agent by its id, or one by name with --team."
         raise NotFound("agent or team", name, known=known) from error
     if found.coordinator_id is None:
-        raise NotFound("agent", name, known=f"Nobody is on {found.name!r} any more.")
+        raise NotFound("agent", name, known=f"All agents have left the team {found.name!r}.")
     return await client.agent(found.coordinator_id)
 
 
+def _member(members: list[AgentView], name: str) -> AgentView:
+    """Return the member with that name, else with that id, else with that role."""
+    for key in ("name", "id", "role"):
+        for agent in members:
+            if getattr(agent, key).lower() == name.lower():
+                return agent
+    raise NotFound("teammate", name, known=f"On this team: {', '.join(a.name for a in members)}.")
+
+
 async def find_reply(client: Client, message: MessageView) -> MessageView | None:
-    """What was answered to a message, or to one that was said after it and answered with it."""
-    said = await client.conversation(message.recipient, limit=LATELY)
+    """Return the reply to a message or to a later one: a reply answers all messages before it."""
+    said = await client.conversation(message.recipient, limit=SEARCHED_MESSAGES)
     place = {each.id: index for index, each in enumerate(said)}
     for each in said:
         is_reply = each.sender == message.recipient and each.in_reply_to is not None
-        if is_reply and place.get(each.in_reply_to or "", -1) >= place.get(message.id, LATELY):
+        if is_reply and place.get(each.in_reply_to or "", -1) >= place.get(
+            message.id, SEARCHED_MESSAGES
+        ):
             return each
     return None
 
 
 async def _reply_to(client: Client, message: MessageView, head: int) -> MessageView:
-    """Wait for the reply to a message that was said after this event."""
+    """Wait for the reply to a message that was sent after the event `head`."""
     async with contextlib.aclosing(client.follow(message.team_id, head)) as events:
         async for event in events:
             is_said = event.type == "message.sent" and event.data["sender"] == message.recipient
@@ -63,21 +68,26 @@ async def _reply_to(client: Client, message: MessageView, head: int) -> MessageV
 @click.command()
 @click.argument("agent")
 @click.argument("text")
-@click.option("--team", help="The team AGENT is on, if AGENT is a name.")
-@click.option("--nudge", is_flag=True, help="No reply: a word to the work that is under way.")
+@click.option("--team", help="The team of the AGENT, if AGENT is a name.")
+@click.option(
+    "--nudge", is_flag=True, help="Add TEXT to the agent's current work; it does not reply."
+)
 @click.option("--wait", "waits", is_flag=True, help="Wait for the reply and print it.")
 @json_option
 @command
 async def say(
     agent: str, text: str, team: str | None, nudge: bool, waits: bool, json_: bool
 ) -> None:
-    """Say TEXT to an AGENT: its id, a name with --team, or a team for its coordinator."""
+    """Send TEXT to an AGENT.
+
+    AGENT is an agent's id, its name with --team, or a team's name for its coordinator.
+    """
     if nudge and waits:
         raise click.UsageError("A nudge gets no reply: leave out --wait or --nudge.")
     async with connected() as client:
         found = await find_agent(client, agent, team)
         if waits and found.kind != "llm":
-            raise Refused(f"{found.name} is a program and writes no replies; leave out --wait.")
+            raise Refused(f"{found.name!r} is a program and does not reply: leave out --wait.")
         head = (await client.team(found.team_id)).head
         message = await client.send(found.id, text, mode="nudge" if nudge else "send")
         if waits:
@@ -87,6 +97,8 @@ async def say(
     if waits:
         return click.echo(clean(message.text))
     then = (
-        "It hears this at its next step." if nudge else f"Read the reply: agiraph chat {found.id}"
+        "It reads this before its next step."
+        if nudge
+        else f"Read the reply: agiraph chat {found.id}"
     )
-    click.echo(f"Told {clean(found.name)}. {then}")
+    click.echo(f"Sent to {clean(found.name)}. {then}")

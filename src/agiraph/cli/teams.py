@@ -1,4 +1,4 @@
-"""`agiraph teams`, `board`, `stop`, `pause` and `resume`: what there is, and steering it."""
+"""`agiraph teams`, `board`, `stop`, `pause` and `resume`: list teams and control them."""
 
 import click
 from rich.console import Console
@@ -14,13 +14,13 @@ json_option = click.option("--json", "json_", is_flag=True, help="Print JSON for
 @json_option
 @command
 async def teams(json_: bool) -> None:
-    """List the teams of this home."""
+    """List all teams, with their open questions and their cost."""
     async with source() as found:
         listed = await found.teams()
     if json_:
         return click.echo(as_json(listed))
     if not listed:
-        return click.echo('No teams yet. Begin with: agiraph run "GOAL"')
+        return click.echo('No teams yet. Create one with: agiraph new "GOAL"')
     Console(emoji=False).print(tables.of_teams(listed))
 
 
@@ -29,7 +29,7 @@ async def teams(json_: bool) -> None:
 @json_option
 @command
 async def board(team: str, json_: bool) -> None:
-    """Show the work of a TEAM (its id or name)."""
+    """Show the tasks of a TEAM (its id or name) with their status and result."""
     async with source() as found:
         work = await found.board((await found.team(team)).id)
     if json_:
@@ -39,39 +39,44 @@ async def board(team: str, json_: bool) -> None:
 
 @click.command()
 @click.argument("team", required=False)
-@click.option("--all", "all_", is_flag=True, help="Everything of all teams, answers included.")
+@click.option(
+    "--all",
+    "all_",
+    is_flag=True,
+    help="Emergency stop: cancel all work of all teams, replies to you included.",
+)
 @command
 async def stop(team: str | None, all_: bool) -> None:
-    """Cancel everything a TEAM has not done yet, and end its processes; or --all."""
+    """Cancel the unfinished tasks of a TEAM, or of --all teams, and end their processes."""
     if all_ == (team is not None):
-        raise click.UsageError("Name one team, or say --all.")
+        raise click.UsageError("Name one team, or give --all.")
     async with connected() as client:
         if team is None:
             ended = await client.stop_everything()
-            return click.echo(f"Stopped {ended.teams} teams; {ended.nodes} pieces of work end now.")
+            return click.echo(f"Stopped {ended.teams} teams and cancelled {ended.nodes} tasks.")
         stopped = await client.stop((await client.team(team)).id)
-    _told(stopped, "Stopped", "Nothing of it is deleted; say something to it to begin again.")
+    _confirm(stopped, "Stopped", "Nothing was deleted; send it a message to start again.")
 
 
 @click.command()
 @click.argument("team")
 @command
 async def pause(team: str) -> None:
-    """Let a TEAM stop at its next step; it still answers you."""
+    """Pause a TEAM after its current step. It still answers your messages."""
     async with connected() as client:
         paused = await client.pause((await client.team(team)).id)
-    _told(paused, "Paused", f"Go on with: agiraph resume {paused.id}")
+    _confirm(paused, "Paused", f"Continue with: agiraph resume {paused.id}")
 
 
 @click.command()
 @click.argument("team")
 @command
 async def resume(team: str) -> None:
-    """Let a TEAM go on where it was paused."""
+    """Let a paused TEAM continue its work."""
     async with connected() as client:
         resumed = await client.resume((await client.team(team)).id)
-    _told(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
+    _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
 
 
-def _told(team: TeamView, done: str, next_: str) -> None:
+def _confirm(team: TeamView, done: str, next_: str) -> None:
     click.echo(f"{done} {clean(team.name)!r}. {next_}")

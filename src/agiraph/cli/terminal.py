@@ -1,4 +1,4 @@
-"""Terminal: asking whoever sits at it, and telling them how a goal ended."""
+"""Terminal: questions to the person at the terminal, and the result of a goal."""
 
 import asyncio
 import os
@@ -12,27 +12,28 @@ from rich.console import Console
 from rich.text import Text
 
 from agiraph.cli.progress import Progress
-from agiraph.cli.questions import Question, asked, decide
+from agiraph.cli.questions import Question, decide, question_lines
 from agiraph.cli.session import clean, shown
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
 from agiraph.domain.work import NodeStatus, StopReason
 
-LINE = 64 * 1024
-"""The longest line that is read at the prompt."""
+LINE_BYTES = 64 * 1024
+"""The longest answer that is read."""
 
 
 def greet(console: Console, name: str, team_id: str, model: str) -> None:
     console.print(f"[bold]{shown(name)}[/] [dim]{team_id}[/]")
     if model == "demo":
         console.print(
-            "[dim]The scripted demo answers: it is not an AI. For one, set ANTHROPIC_API_KEY, "
-            "OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, or AGIRAPH_MODEL.[/]"
+            "[dim]A scripted demo answers, not an AI. To use an AI, set ANTHROPIC_API_KEY, "
+            "OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY or AGIRAPH_MODEL.[/]"
         )
 
 
 def catch_interrupt(stopped: asyncio.Event, *others: asyncio.Event) -> None:
-    """Let Ctrl-C set these; a second one ends the process, as the journal has all there is."""
+    """Set the events on Ctrl-C or SIGTERM. A second signal ends the process at once: the journal on
+    disk is complete at any time."""
 
     def stop() -> None:
         if stopped.is_set():
@@ -45,7 +46,8 @@ def catch_interrupt(stopped: asyncio.Event, *others: asyncio.Event) -> None:
 
 
 async def typed_line(stopped: asyncio.Event) -> str | None:
-    """What is typed; None after Ctrl-C or Ctrl-D. No thread, which nothing could interrupt."""
+    """Return the typed line; None after Ctrl-C or Ctrl-D. A thread that reads could not be
+    interrupted, so the event loop waits for the terminal."""
     loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
     typed = asyncio.Event()
     waits = [asyncio.create_task(event.wait()) for event in (typed, stopped)]
@@ -56,7 +58,7 @@ async def typed_line(stopped: asyncio.Event) -> str | None:
         loop.remove_reader(terminal)
         for wait in waits:
             wait.cancel()
-    line = os.read(terminal, LINE) if typed.is_set() else b""
+    line = os.read(terminal, LINE_BYTES) if typed.is_set() else b""
     return line.decode(errors="replace").strip() if line else None
 
 
@@ -67,13 +69,13 @@ class Answer:
 
 
 async def ask(progress: Progress, question: Question, stopped: asyncio.Event) -> Answer | None:
-    """What whoever sits here answers; None if nobody does."""
+    """Return the answer that is typed; None without a terminal, after Ctrl-C and after Ctrl-D."""
     if not sys.stdin.isatty():
         return None
     console = progress.console
     progress.pause()
     sign = Text.from_markup("\n[bold yellow]?[/] ")
-    for line in asked(question, console.width, before=sign):
+    for line in question_lines(question, console.width, before=sign):
         console.print(line, soft_wrap=True)
     while True:
         console.print("  your answer: ", end="")
@@ -84,12 +86,12 @@ async def ask(progress: Progress, question: Question, stopped: asyncio.Event) ->
         except Refused as error:
             console.print(f"[red]{shown(str(error))}[/]")
             continue
-        progress.go_on()
+        progress.resume()
         return Answer(text, decision)
 
 
 class Goal(Protocol):
-    """The node a goal was worked on in."""
+    """The node of a goal, from the database or from the server."""
 
     @property
     def team_id(self) -> str: ...
@@ -101,22 +103,22 @@ class Goal(Protocol):
     def result(self) -> str | None: ...
 
 
-def tell_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
-    """How a goal ended, and what there is to show for it; the exit code for that."""
+def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
+    """Print how a goal ended, its result and its files. Return the exit code."""
     if goal.status is NodeStatus.COMPLETED:
         console.print(f"\n[bold green]Done.[/] [dim]{bill}[/]\n")
         console.print(clean(goal.result or ""), markup=False)
         for name in files:
             console.print(f"[dim]{shown(name)}[/]")
         return 0
-    console.print(f"\n[bold red]Not reached[/] ({goal.stop_reason}). [dim]{bill}[/]\n")
+    console.print(f"\n[bold red]The goal was not reached[/] ({goal.stop_reason}). [dim]{bill}[/]\n")
     console.print(clean(goal.result or ""), markup=False)
     return 1
 
 
-def tell_questions(console: Console, questions: Sequence[Question]) -> None:
+def print_questions(console: Console, questions: Sequence[Question]) -> None:
     for question in questions:
-        lines = asked(question, console.width, before=Text("It asks: "))
+        lines = question_lines(question, console.width, before=Text("It asks: "))
         for line in lines if question.call is not None else lines[:1]:
             console.print(line, soft_wrap=True)
         console.print(f'Answer with: agiraph answer {question.id} "TEXT"')

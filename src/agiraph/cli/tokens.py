@@ -1,4 +1,4 @@
-"""`agiraph link` and `agiraph tokens`: letting a browser or a program in."""
+"""`agiraph link` and `agiraph tokens`: access for browsers and programs."""
 
 import click
 from rich.console import Console
@@ -13,7 +13,7 @@ from agiraph.domain.access import SCOPES, Scope
 @json_option
 @command
 async def link(json_: bool) -> None:
-    """Print a link that signs a browser in, once."""
+    """Print a link that signs a browser in. It works once."""
     async with connected() as client:
         made = await client.create_link()
         url = client.url + made.path
@@ -26,7 +26,7 @@ async def link(json_: bool) -> None:
 @json_option
 @click.pass_context
 def tokens(context: click.Context, json_: bool) -> None:
-    """List, make and take back what lets programs and browsers in."""
+    """List access tokens and sessions; create and revoke tokens."""
     if context.invoked_subcommand is None:
         _list(json_)
 
@@ -38,10 +38,10 @@ async def _list(json_: bool) -> None:
     if json_:
         return click.echo(as_json(found))
     if not found:
-        return click.echo("No tokens besides the one in the home.")
+        return click.echo("No tokens, besides the one in the home's file `token`.")
     table = Table(Column("id", no_wrap=True), "kind", "name", "scope", "since", "until", box=None)
     for token in found:
-        until = f"{token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "taken back"
+        until = f"{token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "revoked"
         since = f"{token.created_at:%Y-%m-%d %H:%M}"
         table.add_row(token.id, token.kind, shown(token.name), token.scope, since, until)
     Console(emoji=False).print(table)
@@ -54,26 +54,29 @@ async def _list(json_: bool) -> None:
     type=click.Choice(SCOPES),
     default="read",
     show_default=True,
-    help="Each may do what those before it may.",
+    help="What the token allows; each scope includes those before it.",
 )
-@click.option("--days", type=click.IntRange(1, 3650), help="How long it is good for.")
+@click.option("--days", type=click.IntRange(1, 3650), help="How many days it is valid.")
 @json_option
 @command
 async def new_token(name: str, scope: Scope, days: int | None, json_: bool) -> None:
-    """Make a token called NAME and print it; it is shown this once."""
+    """Create a token called NAME and print it. It cannot be shown again."""
     async with connected() as client:
         made = await client.create_token(name, scope=scope, days=days)
     if json_:
         return click.echo(as_json(made))
     click.echo(made.secret)
-    click.echo(f"Kept nowhere. Take it back with: agiraph tokens revoke {made.id}", err=True)
+    click.echo(
+        f"Store it now: it cannot be shown again. Revoke it with: agiraph tokens revoke {made.id}",
+        err=True,
+    )
 
 
 @tokens.command("revoke")
 @click.argument("token")
 @command
 async def revoke_token(token: str) -> None:
-    """Take a TOKEN back, by its id; it opens nothing from now on."""
+    """Revoke a TOKEN by its id. It gives no access from now on."""
     async with connected() as client:
         await client.revoke_token(token)
-    click.echo(f"Taken back: {token}.")
+    click.echo(f"Revoked {token}.")

@@ -1,4 +1,4 @@
-"""`agiraph triggers`: why a team's agents wake by themselves."""
+"""`agiraph triggers`: the schedules, webhooks and timers that start a team's agents."""
 
 import click
 from rich.console import Console
@@ -13,11 +13,11 @@ from agiraph.cli.teams import json_option
 @json_option
 @command
 async def triggers(team: str, json_: bool) -> None:
-    """List the triggers of a TEAM: when each fires next, and what it has done."""
+    """List the triggers of a TEAM: when each fires next, and how often it fired."""
     async with source() as found:
         listed = await found.triggers((await found.team(team)).id)
     if json_:
         return click.echo(as_json(listed))
     if not listed:
-        return click.echo("No triggers.")
+        return click.echo(f"The team {team!r} has no triggers.")
     Console(emoji=False).print(tables.of_triggers(listed))

@@ -1,4 +1,4 @@
-"""`agiraph up`, `serve` and `work`: the whole thing, or its two halves."""
+"""`agiraph up`, `serve` and `work`: the server and the background work, together or apart."""
 
 import errno
 from collections.abc import AsyncGenerator
@@ -16,21 +16,21 @@ from agiraph.redaction import environment
 @click.command()
 @command
 async def up() -> None:
-    """Run everything in one process: API, web UI and background work. Ctrl-C ends it."""
-    settings = _ready(config.load(environment()))
-    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    """Run the API, the web UI and the background work in one process. Ctrl-C stops it."""
+    settings = _with_logs(config.load(environment()))
+    asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=True) as opened:
         await _greet(settings, opened)
         await asked.wait()
-        _say("Stopping; what is under way goes on at the next start.")
+        _say("Stopping. Unfinished work continues at the next start.")
 
 
 @click.command()
 @command
 async def serve() -> None:
-    """Run the API and web UI alone; `agiraph work` does the work, over one PostgreSQL."""
-    settings = _ready(_shared(config.load(environment())))
-    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    """Run only the API and the web UI; `agiraph work` does the work. Needs PostgreSQL."""
+    settings = _with_logs(_require_postgresql(config.load(environment())))
+    asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=False) as opened:
         await _greet(settings, opened)
         await asked.wait()
@@ -39,33 +39,33 @@ async def serve() -> None:
 @click.command()
 @command
 async def work() -> None:
-    """Do background work alone: as many of these as you like, over one PostgreSQL."""
-    settings = _ready(_shared(config.load(environment())))
-    asked = serving.asked_to_stop()  # whenever that is, even before all is ready
+    """Run only the background work, in as many processes as you like. Needs PostgreSQL."""
+    settings = _with_logs(_require_postgresql(config.load(environment())))
+    asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.work(settings, asked):
-        _say("At work. Ctrl-C ends this process; another takes over what it does.")
+        _say("At work. Ctrl-C stops this process; another one takes over its work.")
         await asked.wait()
 
 
 @asynccontextmanager
 async def _unless_stopped() -> AsyncGenerator[None]:
-    """End in good order when told to stop while still waiting for the database."""
+    """Exit cleanly when a stop is requested while the database is still being opened."""
     try:
         yield
     except serving.AskedToStop:
         _say("Stopped before the database could be reached.")
 
 
-def _ready(settings: Settings) -> Settings:
+def _with_logs(settings: Settings) -> Settings:
     logs.begin(settings.log)
     return settings
 
 
-def _shared(settings: Settings) -> Settings:
+def _require_postgresql(settings: Settings) -> Settings:
     if settings.database_url.startswith("sqlite:"):
         raise Misconfigured(
-            "A database file has one process: use `agiraph up`. For several, set "
-            "AGIRAPH_DATABASE_URL to a postgresql:// address."
+            "`agiraph serve` and `agiraph work` need PostgreSQL: set AGIRAPH_DATABASE_URL to a "
+            "postgresql:// address. With SQLite, use `agiraph up`."
         )
     return settings
 
@@ -76,12 +76,12 @@ async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     try:
         _say(f"Sign in once: {await opened.link(url)}")
     except StoreUnavailable as error:
-        _say(f"There is no link to sign in yet ({error}) Make one later with: agiraph link")
+        _say(f"No sign-in link could be made ({error}) Make one later with: agiraph link")
     _say(f"Model: {settings.model}. Token for programs: {opened.runtime.home.token_path}")
 
 
 def _say(text: str) -> None:
-    """Print a line; where the output is a file on a full disk, go on without it."""
+    """Print a line. If stdout is a file on a full disk, continue without it."""
     try:
         click.echo(text)
     except OSError as error:

@@ -37,7 +37,7 @@ const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
   failure: { icon: CircleAlert, words: "Failure" },
 };
 
-/** What every team's first piece of work is called; its result has a better name in its own words. */
+/** What every team's first task is called; its result has a better name in its own words. */
 const ANY_GOAL = "Get to work on the goal";
 /** Without the marks of its format; but what is to be answered stands there to the letter. */
 const preview = (item: InboxItem): string => (item.message.call ? visible(gist(item.message.call.arguments)) : item.needs_answer ? visible(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
@@ -95,7 +95,7 @@ export function InboxPage({ item }: { item: string | null }) {
           <Pills label="Show" value={filter} onChange={setFilter} options={FILTERS} />
         </div>
         <div className="scroll min-h-0 flex-1" tabIndex={0} role="region" aria-label="Items">
-          {inbox.isPending && <Loading what="Looking what there is for you" />}
+          {inbox.isPending && <Loading what="Loading the inbox" />}
           {inbox.isError && <Trouble title="The inbox could not be loaded" detail={explain(inbox.error)} onRetry={() => void inbox.refetch()} />}
           {inbox.isSuccess && order.length === 0 && (
             <EmptyState icon={<Inbox />} title={filter === "all" ? "Nothing here" : "Nothing of this kind"}>
@@ -113,14 +113,14 @@ export function InboxPage({ item }: { item: string | null }) {
       <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
         {item === null ? (
           <EmptyState icon={<Inbox />} title="Choose something to read">
-            {needs.length > 0 ? "What waits for your word stands first." : "Nobody waits for you."}
+            {needs.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : chosen ? (
           <Reader key={item} item={chosen} team={teamOf(chosen)} />
         ) : inbox.isPending ? (
           <Loading what="Opening it" />
         ) : (
-          <EmptyState title="It is not in the inbox any more" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
+          <EmptyState title="This item is no longer in the inbox" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
         )}
       </div>
     </div>
@@ -225,7 +225,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
               <Markdown text={bodyOf(item)} />
             </>
           )}
-          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be brought to every channel; `agiraph doctor` says why.</p>}
+          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be sent to every channel; run `agiraph doctor` for the reason.</p>}
         </div>
       </article>
     </>
@@ -241,7 +241,7 @@ function Thumbs({ id, before }: { id: string; before: "up" | "down" | null }) {
     );
   return (
     <>
-      <span className="text-xs text-ink-3 max-sm:hidden">{given === "up" ? "More like this will come" : given === "down" ? "Fewer like this will come" : "Worth your time?"}</span>
+      <span className="text-xs text-ink-3 max-sm:hidden">{given === "up" ? "You will get more like this" : given === "down" ? "You will get fewer like this" : "Worth your time?"}</span>
       <IconButton label="More like this" aria-pressed={given === "up"} onClick={() => void rate("up")} look={given === "up" ? "ink" : "plain"}>
         <ThumbsUp className="size-4" />
       </IconButton>
@@ -255,7 +255,7 @@ function Thumbs({ id, before }: { id: string; before: "up" | "down" | null }) {
 function Retry({ node }: { node: string }) {
   const again = () =>
     unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <Note words="It gets another try, from where it ended." />),
+      () => void toast.custom(() => <Note words="The task is tried again, from where it stopped." />),
       (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
     );
   return <Button onClick={() => void again()}>Try again</Button>;

@@ -92,7 +92,7 @@ async function send(unsent: Unsent): Promise<void> {
     const isOffline = error instanceof ApiError && (error.isOffline || error.status === 503);
     live.said(unsent.clientId, {
       state: isOffline ? "queued" : "refused",
-      reason: error instanceof Error ? error.message : "It was refused.",
+      reason: error instanceof Error ? error.message : "The server refused it.",
     });
   }
 }

@@ -40,7 +40,7 @@ export interface MessageRow extends Placed {
   text: string;
   nodeId: string | null;
 }
-/** Consecutive calls of one piece of work. */
+/** Consecutive calls of one task. */
 export interface ToolsRow extends Placed {
   kind: "tools";
   nodeId: string;
@@ -81,7 +81,7 @@ export interface Log {
   people: Record<string, string>;
   coordinator: string | null;
   nodes: Record<string, KnownNode>;
-  /** How many calls of a piece of work have no answer yet. */
+  /** How many calls of a task have no answer yet. */
   open: Record<string, number>;
   /** What the person answered, by question. */
   answers: Record<string, Answered>;
@@ -231,39 +231,39 @@ function happened(log: Draftable, event: Event): void {
       if (lastWait(log, event.data.node_id) === (event.data.reason ?? "")) return;
       return work(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
     case "node.stalled":
-      return work(log, event.data.node_id, event, "waiting", "Nothing has come of {node} for a while", "wait");
+      return work(log, event.data.node_id, event, "waiting", "{node} has shown no progress for a while", "wait");
     case "node.checkpoint":
-      return work(log, event.data.node_id, event, "note", "Noted where {node} stands", "plain", event.data.summary);
+      return work(log, event.data.node_id, event, "note", "Saved the state of {node}", "plain", event.data.summary);
     case "stage.started":
-      return system(log, log.coordinator, event, "stage", `Stage ${event.data.name} began with ${event.data.nodes.length} pieces of work`);
+      return system(log, log.coordinator, event, "stage", `Stage ${event.data.name} began with ${event.data.nodes.length} tasks`);
     case "stage.ended":
       return system(log, log.coordinator, event, "stage", `Stage ${event.data.name} ended: ${event.data.status}`);
     case "stage.reconvened":
-      return system(log, log.coordinator, event, "stage", `Looked at stage ${event.data.name}`, "plain", event.data.assessment);
+      return system(log, log.coordinator, event, "stage", `Reviewed stage ${event.data.name}`, "plain", event.data.assessment);
     case "thread.compacted":
-      return work(log, event.data.node_id, event, "note", "Went on from a summary of the work so far");
+      return work(log, event.data.node_id, event, "note", "Continued from a summary of the work so far");
     case "model.failed":
       return work(log, event.data.node_id, event, "model", "The model did not answer", "fail", event.data.reason);
     case "call.lost":
-      return work(log, event.data.node_id, event, "model", "A model call was lost in a restart and is made again", "wait");
+      return work(log, event.data.node_id, event, "model", "A model call was lost in a restart and is repeated", "wait");
     case "trigger.fired":
-      return system(log, event.data.agent_id, event, "clock", "Woken by a trigger");
+      return system(log, event.data.agent_id, event, "clock", "Started by a trigger");
     case "memory.written":
-      return system(log, event.data.agent_id, event, "note", event.data.path ? `Wrote down ${event.data.path}` : "Remembered something about you");
+      return system(log, event.data.agent_id, event, "note", event.data.path ? `Wrote ${event.data.path}` : "Remembered something about you");
     case "team.paused":
       return system(log, log.coordinator, event, "team", "The team was paused");
     case "team.resumed":
-      return system(log, log.coordinator, event, "team", "The team went on");
+      return system(log, log.coordinator, event, "team", "The team was resumed");
     case "team.stopped":
       return system(log, log.coordinator, event, "team", "The team was stopped");
     case "team.completed":
-      return system(log, log.coordinator, event, "team", "The team reached the end of its goal", "done");
+      return system(log, log.coordinator, event, "team", "The team completed its goal", "done");
     default:
       return;
   }
 }
 
-/** What is new of a piece of work, beside what is known of it. */
+/** What is new of a task, beside what is known of it. */
 function note(log: Draftable, node: string, news: Partial<KnownNode>): void {
   const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, isWaiting: false };
   const isNew = !log.nodes[node] || Object.entries(news).some(([name, value]) => known[name as keyof KnownNode] !== value);
@@ -284,7 +284,7 @@ function system(
   thread(log, agent).push({ kind: "system", key: `s${event.seq}`, seq: event.seq, at: event.at, icon, tone, words, detail, nodeId });
 }
 
-/** Something about a piece of work, in its worker's thread. Replies and reflections speak for themselves. */
+/** Something about a task, in its worker's thread. Replies and reflections speak for themselves. */
 function work(
   log: Draftable,
   node: string,
@@ -299,7 +299,7 @@ function work(
   system(log, known.agentId, event, icon, words, tone, detail, node);
 }
 
-/** Why a piece of work waited when it last did. */
+/** Why a task waited when it last did. */
 function lastWait(log: Draftable, node: string): string | null {
   const rows = log.threads[log.nodes[node]?.agentId ?? ""] ?? [];
   const last = rows.findLast((row) => row.kind === "system" && row.nodeId === node);

@@ -22,7 +22,7 @@ export function RailButton() {
 export function Home({ team }: { team?: string }) {
   const teams = useQuery(teamsQuery);
   const open = useShell((state) => state.open);
-  if (teams.isPending) return <Loading what="Looking for your teams" />;
+  if (teams.isPending) return <Loading what="Loading your teams" />;
   if (teams.isError) return <Trouble title="Your teams could not be loaded" detail={explain(teams.error)} onRetry={() => void teams.refetch()} />;
   const shown = teams.data.filter((one) => one.status !== "archived");
   if (team !== undefined) {
@@ -48,7 +48,7 @@ export function Home({ team }: { team?: string }) {
           </Button>
         }
       >
-        You say what you want. A coordinator plans it, hires whom it needs, and tells you when something needs you. You can look over anyone's shoulder
+        You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can look over anyone's shoulder
         and talk to them while they work. Without a model key a scripted demo answers, so there is nothing to set up first.
       </EmptyState>
     </>

@@ -44,7 +44,7 @@ export default function NewTeam() {
   };
   const found = async (event: FormEvent) => {
     event.preventDefault();
-    if (!goal.trim()) return setTrouble("Say what the team should do.");
+    if (!goal.trim()) return setTrouble("Write a goal: what should the team do?");
     setIsSending(true);
     setTrouble("");
     try {
@@ -75,7 +75,7 @@ export default function NewTeam() {
     }
   };
   return (
-    <Dialog open onOpenChange={(now) => open("newTeam", now)} title="New team" description="A coordinator takes the goal, plans it and hires whom it needs.">
+    <Dialog open onOpenChange={(now) => open("newTeam", now)} title="New team" description="A coordinator takes the goal, plans it and hires the teammates it needs.">
       <form onSubmit={(event) => void found(event)} className="flex flex-col gap-4">
         <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
           {TEMPLATES.map((template) => (
@@ -95,7 +95,7 @@ export default function NewTeam() {
             onChange={setMode}
             options={[
               ["finite", "Ends with a result"],
-              ["infinite", "Goes on and watches"],
+              ["infinite", "Works without an end"],
             ]}
           />
           <button type="button" aria-expanded={more} onClick={() => setMore(!more)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
@@ -106,7 +106,7 @@ export default function NewTeam() {
           <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
             <label className="flex flex-col gap-1">
               Name
-              <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="From the goal" className="font-normal" maxLength={200} />
+              <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
             </label>
             <label className="flex flex-col gap-1">
               Model
@@ -114,11 +114,11 @@ export default function NewTeam() {
             </label>
             <label className="flex flex-col gap-1">
               Budget in US dollars
-              <Input type="number" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit of its own" className="font-normal" />
+              <Input type="number" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" className="font-normal" />
             </label>
             <label className="flex flex-col gap-1">
               Members at a time
-              <Input type="number" min="1" max="200" value={workers} onChange={(event) => setWorkers(event.target.value)} placeholder="The usual" className="font-normal" />
+              <Input type="number" min="1" max="200" value={workers} onChange={(event) => setWorkers(event.target.value)} placeholder="Default" className="font-normal" />
             </label>
           </div>
         )}
@@ -130,7 +130,7 @@ export default function NewTeam() {
         <div className="flex justify-end gap-2">
           <Button onClick={() => open("newTeam", false)}>Not now</Button>
           <Button look="ink" type="submit" disabled={isSending}>
-            {isSending ? "Founding the team…" : "Get to work"}
+            {isSending ? "Creating the team…" : "Get to work"}
           </Button>
         </div>
       </form>

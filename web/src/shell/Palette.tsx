@@ -47,7 +47,7 @@ export default function Palette() {
     >
       <Command.Input placeholder="Jump to a member, a board, an answer…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
       <Command.List className="scroll max-h-[56vh] p-2">
-        <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing is called that.</Command.Empty>
+        <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing matches.</Command.Empty>
         {asks.length > 0 && (
           <Part name="Needs you">
             {asks.map((item) => (

@@ -10,7 +10,7 @@ import { NotHere } from "@/shell/pages";
 export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: string; rest: string }) {
   const teams = useQuery(teamsQuery);
   const View = useMemo(() => lazy(screen.load), [screen]);
-  if (teams.isPending) return <Loading what="Looking for the team" />;
+  if (teams.isPending) return <Loading what="Loading the team" />;
   if (!teams.data) return <Trouble title="The teams could not be loaded" detail={explain(teams.error)} onRetry={() => void teams.refetch()} />;
   const team = teams.data.find((one) => one.id === teamId || one.name === teamId);
   if (!team) return <NotHere />;

@@ -25,7 +25,7 @@ export function Settings() {
     setNote("");
     if (!on) return set({ notify: false });
     if (!("Notification" in window)) return setNote("This browser offers notifications only on https or on the machine itself.");
-    if ((await Notification.requestPermission()) !== "granted") return setNote("The browser does not allow it; change that in its settings for this site.");
+    if ((await Notification.requestPermission()) !== "granted") return setNote("The browser blocks notifications; allow them in its settings for this site.");
     set({ notify: true });
   };
   return (
@@ -33,7 +33,7 @@ export function Settings() {
       <Header lead={<RailButton />} title="Settings" subtitle="Of this browser" />
       <div className="scroll min-h-0 flex-1 px-6 max-md:px-4">
         <div className="mx-auto max-w-[680px] py-4">
-          <Setting name="Theme" about="Light, dark, or as the system says.">
+          <Setting name="Theme" about="Light, dark, or the same as the system.">
             <Pills<Theme>
               label="Theme"
               value={theme}
@@ -45,7 +45,7 @@ export function Settings() {
               ]}
             />
           </Setting>
-          <Setting name="Notifications" about={note || "When somebody needs you, finished or failed, and this page is not in front."}>
+          <Setting name="Notifications" about={note || "When an agent needs you, finishes or fails while this page is in the background."}>
             <Pills
               label="Notifications"
               value={notify ? "on" : "off"}

@@ -30,7 +30,7 @@ export function Shell() {
   return (
     <div className="flex h-full">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-ink focus:px-3 focus:py-2 focus:text-paper">
-        To the content
+        Skip to the content
       </a>
       {!railHidden && (
         <div className="hidden w-[264px] shrink-0 border-r border-line md:flex">

@@ -145,7 +145,7 @@ function Members({ team }: { team: Team }) {
   const asks = new Set(needsYou(inbox.data?.items).map((item) => item.message.sender));
   const here = (agents.data ?? []).filter((agent) => agent.retired_at === null);
   const gone = (agents.data ?? []).filter((agent) => agent.retired_at !== null);
-  if (agents.isPending) return <div className="h-8 px-8 text-xs leading-8 text-ink-3">Looking who is there…</div>;
+  if (agents.isPending) return <div className="h-8 px-8 text-xs leading-8 text-ink-3">Loading the members…</div>;
   return (
     <>
       {here.map((agent) => (
@@ -182,7 +182,7 @@ function MemberLink({ agent, asks }: { agent: Agent; asks: boolean }) {
         <span className={cx((asks || unread > 0) && "font-semibold")}>{capital(agent.name)}</span>
         {!isCoordinator && agent.role && agent.role !== "worker" && agent.role !== agent.name && <span className="ml-2 text-xs font-normal text-ink-3">{agent.role}</span>}
       </span>
-      <Badge n={asks ? Math.max(1, unread) : unread} needs={asks} label={asks ? "Waits for your answer" : `${unread} unread`} />
+      <Badge n={asks ? Math.max(1, unread) : unread} needs={asks} label={asks ? "Waiting for your answer" : `${unread} unread`} />
     </Link>
   );
 }

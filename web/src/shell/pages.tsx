@@ -7,7 +7,7 @@ import { Button, EmptyState, Mark } from "@/ui";
 export function NotHere() {
   return (
     <EmptyState isPage icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
-      The team or member may have been put away, or the address is misspelt.
+      The team may be archived, the agent may have left, or the address is misspelt.
     </EmptyState>
   );
 }
@@ -15,7 +15,7 @@ export function NotHere() {
 export function Broken({ error }: { error: unknown }) {
   const router = useRouter();
   return (
-    <EmptyState isPage icon={<TriangleAlert />} title="This screen broke" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
+    <EmptyState isPage icon={<TriangleAlert />} title="This screen failed" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
       {explain(error)} Nothing of your teams' work is lost. If it happens again, reload the page.
     </EmptyState>
   );
@@ -31,13 +31,13 @@ export function SignIn() {
           </span>
           <h1 className="text-lg font-semibold">Sign in to agiraph</h1>
         </div>
-        <p className="text-base text-ink-2">This browser has no session here, or it has run out. On the machine that runs the server, make a link that signs you in:</p>
+        <p className="text-base text-ink-2">You are not signed in, or your session has expired. On the machine that runs the server, create a sign-in link:</p>
         <pre className="my-4 flex items-center gap-2 rounded-sm bg-sunken px-3 py-2 text-sm">
           <KeyRound className="size-4 text-ink-3" aria-hidden />
           <code>agiraph link</code>
         </pre>
         <p className="text-sm text-ink-2">
-          Open what it prints in this browser. <code className="text-xs">agiraph up</code> prints such a link when it starts, too. A link works once.
+          Open the link in this browser. <code className="text-xs">agiraph up</code> also prints a link when it starts. Each link works once.
         </p>
         <Button look="ink" className="mt-5 w-full" onClick={() => location.reload()}>
           I have signed in

@@ -30,7 +30,7 @@ export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: st
     if (error instanceof ApiError && error.status === 404) return <NotHere />;
     return <Trouble title="This member could not be loaded" detail={explain(error)} onRetry={() => void queryClient.invalidateQueries()} />;
   }
-  if (!teams.data || !agents.data) return <Loading what="Looking who is there" />;
+  if (!teams.data || !agents.data) return <Loading what="Loading the member" />;
   const team = teams.data.find((one) => one.id === teamId);
   const agent = agents.data.find((one) => one.id === agentId);
   if (!team || !agent) return <NotHere />;
@@ -174,17 +174,17 @@ function TeamMenu({ team }: { team: Team }) {
         <MenuLine />
         {cost && <MenuItem onSelect={() => void navigate({ to: cost as "/" })}>What it costs</MenuItem>}
         <MenuItem disabled={!isLive} onSelect={() => setAsks("archive")}>
-          Put the team away
+          Archive the team
         </MenuItem>
       </Menu>
       <Dialog
         open={asks !== null}
         onOpenChange={() => setAsks(null)}
-        title={asks === "stop" ? `Stop ${team.name}?` : `Put ${team.name} away?`}
-        description={asks === "stop" ? "Everything that is not done is cancelled, and its processes end. What is done stays." : "Its work is stopped and it leaves the list. Nothing of it is deleted."}
+        title={asks === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
+        description={asks === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted."}
       >
         <div className="flex justify-end gap-2">
-          <Button onClick={() => setAsks(null)}>Leave it as it is</Button>
+          <Button onClick={() => setAsks(null)}>Keep the team</Button>
           <Button
             look="fail"
             onClick={() => {
@@ -193,7 +193,7 @@ function TeamMenu({ team }: { team: Team }) {
               setAsks(null);
             }}
           >
-            {asks === "stop" ? "Stop" : "Put away"}
+            {asks === "stop" ? "Stop" : "Archive"}
           </Button>
         </div>
       </Dialog>

@@ -24,7 +24,7 @@ interface Attached {
 function hint(agent: Agent, isCoordinator: boolean): string {
   const name = capital(agent.name);
   if (agent.retired_at !== null) return `${name} has left; a message calls it back`;
-  if (isCoordinator) return "Answers at once, while the work goes on";
+  if (isCoordinator) return "Answers at once, while the work continues";
   if (agent.status === "working") return `${name} answers at once and hears this between steps`;
   return agent.status === "waiting_for_you" ? `${name} waits for your answer above` : `${name} answers at once`;
 }
@@ -133,11 +133,11 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
             <Paperclip className="size-4" />
           </IconButton>
           {isBusy && (
-            <Button look={isNudge ? "ink" : "plain"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Goes to the running work and wants no answer">
+            <Button look={isNudge ? "ink" : "plain"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Adds the message to the current work; the agent does not reply">
               No reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? hint(agent, isCoordinator) : "Not connected: what you send is kept and goes out later"}</span>
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? hint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
           {canBroadcast && words.trim() && <Everyone team={team} words={words} onSent={() => write(agent.id, "")} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
           <Button look="ink" onClick={send} disabled={!words.trim()} aria-label="Send">
@@ -157,7 +157,7 @@ function Everyone({ team, words, onSent }: { team: Team; words: string; onSent: 
     unwrap(api.POST("/api/teams/{team}/broadcast", { params: { path: { team: team.id } }, body: { message: words.trim() } })).then(
       () => {
         onSent();
-        toast.custom(() => <Note words="Everyone on the team was told." />);
+        toast.custom(() => <Note words="The message was sent to everyone on the team." />);
       },
       (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
     );
@@ -168,7 +168,7 @@ function Everyone({ team, words, onSent }: { team: Team; words: string; onSent: 
   );
 }
 
-/** Ends the piece of work the member is at; the team goes on. */
+/** Ends the task the member is at; the team goes on. */
 function StopButton({ agent }: { agent: Agent }) {
   const [asks, setAsks] = useState(false);
   useEffect(() => {

@@ -60,7 +60,7 @@ function OfTeam({ team, agent, agents }: Props) {
             ))}
           </ol>
         ) : nodes.length === 0 ? (
-          <p className="text-sm text-ink-3">Nothing planned yet. The coordinator adds work as it goes.</p>
+          <p className="text-sm text-ink-3">Nothing planned yet. The coordinator adds tasks as it plans.</p>
         ) : (
           <ul className="flex flex-col gap-1.5">
             {[...open, ...nodes.filter((node) => !OPEN.has(node.status)).reverse()].slice(0, 6).map((node) => (
@@ -70,7 +70,7 @@ function OfTeam({ team, agent, agents }: Props) {
         )}
       </Part>
       <Part title="Team" note={workers.length > 0 ? plural(workers.length, "worker") : undefined}>
-        {workers.length === 0 && <p className="text-sm text-ink-3">Only the coordinator so far. It hires whom it needs.</p>}
+        {workers.length === 0 && <p className="text-sm text-ink-3">Only the coordinator so far. It hires the teammates it needs.</p>}
         <ul className="-mx-2">
           {workers.map((one) => (
             <li key={one.id}>
@@ -156,7 +156,7 @@ function OfWorker({ team, agent }: Props) {
   return (
     <>
       <Part title={node.data && OPEN.has(node.data.status) ? "Current work" : "Last work"} note={node.data && node.data.attempt > 1 ? `try ${node.data.attempt}` : undefined}>
-        {agent.node_id === null && <p className="text-sm text-ink-3">Nothing yet. The coordinator hands out work as it plans.</p>}
+        {agent.node_id === null && <p className="text-sm text-ink-3">Nothing yet. The coordinator assigns tasks as it plans.</p>}
         {node.data && (
           <div className="rounded-md border border-line bg-surface p-3">
             <div className="mb-1 flex items-start gap-2">
@@ -177,7 +177,7 @@ function OfWorker({ team, agent }: Props) {
         {node.isError && <p className="text-xs text-fail">{explain(node.error)}</p>}
       </Part>
       {recent.length > 0 && (
-        <Part title="Lately">
+        <Part title="Latest calls">
           <ul className="flex flex-col gap-1 text-xs">
             {recent.map((call, index) => (
               <li key={index} className="flex items-center gap-2">
@@ -227,7 +227,7 @@ function OfWorker({ team, agent }: Props) {
 function Retry({ node }: { node: string }) {
   const again = () =>
     unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <Note words="It gets another try, from where it ended." />),
+      () => void toast.custom(() => <Note words="The task is tried again, from where it stopped." />),
       (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
     );
   return (

@@ -10,7 +10,7 @@ export const Literal = memo(function Literal({ text, pictures = false }: { text:
     part.code === null ? (
       part.text
     ) : (
-      <mark key={at} data-code={part.code} title="A character that a screen does not show" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+      <mark key={at} data-code={part.code} title="A hidden character" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
         {part.code}
       </mark>
     ),

@@ -96,7 +96,7 @@ function Leaving({ href, children }: { href: string; children: ReactNode }) {
         {children}
       </button>
       {asks && (
-        <Dialog open onOpenChange={setAsks} title={`Leave for ${target.host || target.protocol}?`} description="An agent wrote this address. Look at it before you open it.">
+        <Dialog open onOpenChange={setAsks} title={`Open ${target.host || target.protocol}?`} description="An agent wrote this address. Check it before you open it.">
           <p className="scroll max-h-40 rounded-sm bg-sunken p-3 font-mono text-xs break-all">{target.href}</p>
           <div className="mt-4 flex justify-end gap-2">
             <Button onClick={() => void copyText(target.href)}>

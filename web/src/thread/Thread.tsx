@@ -58,7 +58,7 @@ export function Thread({ team, agent, agents, at, showTools, openTools, isCoordi
   }, [agents, team.coordinator_id, team.id, log?.nodes, log?.answers, openTools]);
 
   if (conversation.isError && !said) return <Trouble title="The conversation could not be loaded" detail={explain(conversation.error)} onRetry={() => void conversation.refetch()} />;
-  if (trouble !== null && !log) return <Trouble title="What happened could not be loaded" detail={explain(trouble)} onRetry={() => void live.look(team.id, team.coordinator_id).then(() => setTrouble(null), setTrouble)} />;
+  if (trouble !== null && !log) return <Trouble title="The events could not be loaded" detail={explain(trouble)} onRetry={() => void live.look(team.id, team.coordinator_id).then(() => setTrouble(null), setTrouble)} />;
   if (!said || !log) return <Loading className="flex-1" what="Loading the conversation" />;
   return (
     <PeopleContext value={people}>
@@ -66,7 +66,7 @@ export function Thread({ team, agent, agents, at, showTools, openTools, isCoordi
         <div className="min-h-0 flex-1">
           <EmptyState icon={<MessageCircle />} title={`Nothing said yet`}>
             {isCoordinator
-              ? "The coordinator plans, hires and reports here. Write to it whenever you like; it answers while the work goes on."
+              ? "The coordinator plans, hires and reports here. Write to it whenever you like; it answers while the work continues."
               : `What ${capital(agent.name)} does and says appears here. A message goes straight to it.`}
           </EmptyState>
         </div>

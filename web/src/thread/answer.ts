@@ -22,7 +22,7 @@ export function useAnswer(id: string): Answering {
       return true;
     } catch (error) {
       const isLate = error instanceof ApiError && error.status === 409;
-      setTrouble(isLate ? "It was answered before. The first answer stands." : explain(error));
+      setTrouble(isLate ? "This question is already answered. The first answer counts." : explain(error));
       return false;
     } finally {
       setIsSending(false);

@@ -32,7 +32,7 @@ interface People {
 }
 export const PeopleContext = createContext<People>({ who: new Map(), team: "", titles: {}, answers: {}, openTools: false });
 
-const nameOf = (people: People, id: string): string => (id === "human" ? "You" : id === "system" ? "agiraph" : (people.who.get(id)?.name ?? "Somebody who left"));
+const nameOf = (people: People, id: string): string => (id === "human" ? "You" : id === "system" ? "agiraph" : (people.who.get(id)?.name ?? "A former member"));
 
 interface Props {
   item: Item;
@@ -62,7 +62,7 @@ export const RowView = memo(function RowView({ item, isMarked, onEarlier, isLoad
       return (
         <div className="flex justify-center py-2">
           <Button size="sm" onClick={onEarlier} disabled={isLoading}>
-            {isLoading ? "Loading what was before…" : "Show what was before"}
+            {isLoading ? "Loading earlier messages…" : "Show earlier messages"}
           </Button>
         </div>
       );
@@ -178,7 +178,7 @@ function UnsentRow({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
       <div className={cx("min-w-0 flex-1", isFaint && "opacity-60")}>
         <div className="flex items-baseline gap-2 leading-5">
           <span className="font-semibold">You</span>
-          <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: goes out when the connection is back" : ""}</span>
+          <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: sent when the connection is back" : ""}</span>
         </div>
         <Markdown text={unsent.text} breaks />
         {unsent.state === "refused" && (

@@ -1,11 +1,18 @@
-/** Views: the screens of a team beside its conversations. One line here makes a route, a link and a palette entry. */
+/**
+ * Views: the registry of a team's screens. An entry in SCREENS makes the route, the sidebar link, the palette entry and the key.
+ *
+ * To add a screen, change two files; a third if it needs a new query:
+ * 1. `views/hello/Hello.tsx`: `export default function Hello({ team }: ScreenProps) { … }`
+ * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
+ * 3. `api/queries.ts`: the query. (Events refresh the keys that `live/stale.ts` lists.)
+ */
 import { AlarmClock, Brain, Coins, Folder, type LucideIcon, ScrollText, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
 import type { Team } from "@/api/client";
 
 export interface ScreenProps {
   team: Team;
-  /** What follows the screen's own path in the address: a file's path, a thread's id. */
+  /** The rest of the address after the screen's path: a file's path, a thread's id. */
   rest: string;
 }
 
@@ -15,7 +22,7 @@ export interface Screen {
   label: string;
   icon: LucideIcon;
   load: () => Promise<{ default: ComponentType<ScreenProps> }>;
-  /** Whether it stands under the team in the sidebar; others are reached by links. */
+  /** Whether the sidebar and the palette list it; links lead to the others. */
   isListed: boolean;
   /** The second key after `g`. */
   key?: string;
@@ -32,7 +39,7 @@ export const SCREENS: Screen[] = [
 
 export const screen = (path: string): Screen | undefined => SCREENS.find((one) => one.path === path);
 
-/** The address of a screen, as far as it exists. */
+/** The address of a screen; null if there is no such screen. */
 export function screenHref(team: string, path: string, rest = "", search = ""): string | null {
   if (!screen(path)) return null;
   const below = rest ? `/${rest.split("/").map(encodeURIComponent).join("/")}` : "";

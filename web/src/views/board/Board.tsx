@@ -82,7 +82,7 @@ export default function Board({ team }: ScreenProps) {
 
   const stageCount = plan.lanes.filter((lane) => lane.kind === "stage").length;
   const running = nodes?.filter((node) => node.status === "running").length ?? 0;
-  const subtitle = nodes && nodes.length > 0 ? [team.name, plural(nodes.length, "piece of work", "pieces of work"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`].filter(Boolean).join(" · ") : team.name;
+  const subtitle = nodes && nodes.length > 0 ? [team.name, plural(nodes.length, "task", "tasks"), stageCount > 0 && plural(stageCount, "stage"), running > 0 && `${running} running`].filter(Boolean).join(" · ") : team.name;
   const detail = place.node ? <Detail id={place.node} shown={shown} stages={stages.data ?? []} onOpen={open} onClose={close} team={team} /> : null;
 
   return (
@@ -113,12 +113,12 @@ export default function Board({ team }: ScreenProps) {
       <div className="flex min-h-0 flex-1">
         <div className="min-w-0 flex-1">
           {board.isPending ? (
-            <Loading what="Reading the board" />
+            <Loading what="Loading the board" />
           ) : board.isError && !nodes ? (
             <Trouble title="The board could not be loaded" detail={explain(board.error)} onRetry={() => void board.refetch()} />
           ) : !nodes || nodes.length === 0 ? (
             <EmptyState icon={<Workflow />} title="No work yet">
-              As soon as the coordinator plans, every piece of work appears here as a card, in the stage it belongs to, with who does it, what it
+              As soon as the coordinator plans, every task appears here as a card, in the stage it belongs to, with who does it, what it
               waits for and what it costs. Tell the coordinator what you want to see it happen.
             </EmptyState>
           ) : view === "list" ? (
@@ -130,13 +130,13 @@ export default function Board({ team }: ScreenProps) {
           )}
         </div>
         {detail && !isTight && (
-          <aside aria-label="Piece of work" className="flex w-[420px] shrink-0 flex-col border-l border-line bg-canvas">
+          <aside aria-label="Task" className="flex w-[420px] shrink-0 flex-col border-l border-line bg-canvas">
             {detail}
           </aside>
         )}
       </div>
       {isTight && (
-        <Sheet open={detail !== null} onOpenChange={(now) => now || close()} side="right" title="Piece of work" className="w-[min(460px,100vw)] bg-canvas">
+        <Sheet open={detail !== null} onOpenChange={(now) => now || close()} side="right" title="Task" className="w-[min(460px,100vw)] bg-canvas">
           {detail}
         </Sheet>
       )}

@@ -1,4 +1,4 @@
-/** One piece of work as a card, and the lane it stands in. */
+/** One task as a card, and the lane it stands in. */
 import type { Node, NodeProps } from "@xyflow/react";
 import { RotateCw } from "lucide-react";
 import { createContext, memo, useContext } from "react";
@@ -114,7 +114,7 @@ function Near({ node, standing, open, order, isCoordinator }: Omit<Shown, "isFre
         )}
         {node.assignee_id && open > 0 && standing === "pending" && <span className="text-ink-3">· waits for {open}</span>}
         {node.attempt > 1 && (
-          <span className="flex items-center gap-0.5 text-ink-3" title={`${node.attempt} times taken up`}>
+          <span className="flex items-center gap-0.5 text-ink-3" title={`${node.attempt} attempts`}>
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
           </span>
         )}

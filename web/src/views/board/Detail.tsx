@@ -1,4 +1,4 @@
-/** One piece of work from close by: what was asked, what it needs, what came of it, and what can be done about it. */
+/** One task from close by: what was asked, what it needs, what came of it, and what can be done about it. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, ExternalLink, FileText, Link2, RotateCw, ScrollText, X } from "lucide-react";
@@ -39,7 +39,7 @@ export function Detail({ id, team, shown, stages, onOpen, onClose }: Props) {
   const node = query.data;
   const top = useRef<HTMLHeadingElement>(null);
   useEffect(() => top.current?.focus({ preventScroll: true }), [id]);
-  const title = node?.title ?? shown.get(id)?.node.title ?? "Piece of work";
+  const title = node?.title ?? shown.get(id)?.node.title ?? "Task";
   return (
     <>
       <div className="flex shrink-0 items-start gap-2 border-b border-line py-3 pr-2 pl-5">
@@ -53,11 +53,11 @@ export function Detail({ id, team, shown, stages, onOpen, onClose }: Props) {
           <X className="size-4" />
         </IconButton>
       </div>
-      <div className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this piece of work">
+      <div className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this task">
         {query.isPending ? (
-          <Loading what="Reading about it" className="p-0" />
+          <Loading what="Loading the task" className="p-0" />
         ) : !node ? (
-          <Trouble title="This piece of work could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+          <Trouble title="This task could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
         ) : (
           <About node={node} team={team} shown={shown} stage={stages.find((stage) => stage.id === node.stage_id)} onOpen={onOpen} />
         )}
@@ -79,7 +79,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
         <StandingChip standing={standing} />
         {stage && <Chip>{capital(stage.name)}</Chip>}
         {node.doubts && <Chip tone="wait">In doubt</Chip>}
-        {node.stalled_at && !isOver(node.status) && <Chip tone="wait">Nothing has come of it for a while</Chip>}
+        {node.stalled_at && !isOver(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <span className="flex-1" />
         <Acts node={node} />
       </div>
@@ -93,7 +93,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
           </Link>
         </div>
       )}
-      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why nobody has it" : "Waits"}>{node.waiting_reason}</Note>}
+      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
           <p className="font-semibold text-fail">{stopWords(node.stop_reason) || "It failed"}</p>
@@ -118,7 +118,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
           {node.started_at ? elapsed(node, now) : "Not begun"}
           <span className="text-ink-3"> · made {fullTime(node.created_at)}</span>
         </Fact>
-        {node.attempt > 0 && <Fact name="Taken up">{node.attempt === 1 ? "Once" : `${node.attempt} times`}</Fact>}
+        {node.attempt > 0 && <Fact name="Attempts">{node.attempt === 1 ? "Once" : `${node.attempt} times`}</Fact>}
         <Fact name="Cost">
           {costHref ? (
             <Link to={`${costHref}?node=${node.id}` as "/"} className="tabular underline decoration-line-2 underline-offset-2 hover:decoration-ink">
@@ -161,7 +161,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
         </Part>
       )}
       {node.doubts && (
-        <Part title="What could not be confirmed">
+        <Part title="Not confirmed">
           <p className="whitespace-pre-wrap">{node.doubts}</p>
         </Part>
       )}
@@ -210,17 +210,17 @@ function Acts({ node }: { node: NodeDetail }) {
     onSuccess: () => {
       setAsks(false);
       after();
-      tell(node.status === "running" ? "It stops at its next step." : "It is cancelled.");
+      tell(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
     },
-    onError: (error) => tellTrouble("It could not be cancelled", error),
+    onError: (error) => tellTrouble("The cancellation failed", error),
   });
   const retry = useMutation({
     mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node: node.id } } })),
     onSuccess: () => {
       after();
-      tell("It is tried again, from where it ended.");
+      tell("The task is tried again, from where it stopped.");
     },
-    onError: (error) => tellTrouble("It could not be tried again", error),
+    onError: (error) => tellTrouble("The retry failed", error),
   });
   if (node.status === "failed") {
     return (
@@ -340,7 +340,7 @@ function limits(budget: Schemas["Budget"]): string {
     budget.model_calls != null && plural(budget.model_calls, "model call"),
     budget.seconds != null && `${Math.round(budget.seconds / 60)} min`,
   ].filter(Boolean);
-  return said.join(" · ") || "As those of what it is part of";
+  return said.join(" · ") || "The limits of its parent task";
 }
 
 function Fact({ name, children }: { name: string; children: ReactNode }) {

@@ -1,4 +1,4 @@
-/** The board as a list: for many pieces of work, for small screens, and for finding one. */
+/** The board as a list: for many tasks, for small screens, and for finding one. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { WorkNode } from "@/api/client";
@@ -66,10 +66,10 @@ export function NodeList({ plan, shown, selected, onOpen }: { plan: Layout; show
     <div className="flex h-full flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-4 py-2">
         <Pills label="Which work" value={filter} onChange={setFilter} options={FILTERS} />
-        <Input type="search" aria-label="Find work" placeholder="Find by title, name or id" value={text} onChange={(event) => setText(event.target.value)} className="ml-auto h-8 w-56 max-md:ml-0 max-md:w-full" />
+        <Input type="search" aria-label="Find a task" placeholder="Find by title, name or id" value={text} onChange={(event) => setText(event.target.value)} className="ml-auto h-8 w-56 max-md:ml-0 max-md:w-full" />
       </div>
       {rows.length === 0 ? (
-        <EmptyState title="Nothing matches">There is other work on this board; look at all of it.</EmptyState>
+        <EmptyState title="Nothing matches">Other tasks on this board do not match.</EmptyState>
       ) : (
         <div ref={frame} className="scroll min-h-0 flex-1" onKeyDown={onKeyDown} tabIndex={-1}>
           <div className="relative" style={{ height: list.getTotalSize() }}>

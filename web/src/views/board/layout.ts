@@ -1,5 +1,5 @@
 /**
- * Layout: where each piece of work stands on the board.
+ * Layout: where each task stands on the board.
  *
  * A lane for each stage, one for goals, and lanes for tasks outside any stage, always to the right of what
  * they need. Lanes come in the order they were opened and a card never changes its place in its lane: what is

@@ -8,7 +8,7 @@ const event = (type: string, data: object): Event => ({ team_id: "t", seq: 1, at
 
 describe("patched", () => {
   const board = [node("n1"), node("n2")];
-  it("follows a piece of work through its life and leaves others alone", () => {
+  it("follows a task through its life and leaves others alone", () => {
     const now = patched(board, [
       event("node.assigned", { node_id: "n1", agent_id: "a1", agent: "ada" }),
       event("node.started", { node_id: "n1", agent_id: "a1", attempt: 1 }),

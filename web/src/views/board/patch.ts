@@ -2,7 +2,7 @@
 import type { WorkNode } from "@/api/client";
 import type { Event } from "@/live/log";
 
-/** What an event alone says about a piece of work. */
+/** What an event alone says about a task. */
 export function changed(node: WorkNode, event: Event): WorkNode {
   const at = event.at;
   switch (event.type) {

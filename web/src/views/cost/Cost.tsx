@@ -17,7 +17,7 @@ import { slots, type Spent } from "@/views/cost/time";
 
 type Costs = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";
-const PURPOSES: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Looking back", compaction: "Summaries", briefing: "Briefings", harvest: "Looking back" };
+const PURPOSES: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection" };
 
 export default function Cost({ team }: ScreenProps) {
   const query = useQuery({ queryKey: keys.cost(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/cost", { params: { path: { team: team.id } } })) });
@@ -29,12 +29,12 @@ export default function Cost({ team }: ScreenProps) {
       <Header lead={<RailButton />} title="Cost" subtitle={team.name} />
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
-          <Loading what="Adding up" />
+          <Loading what="Loading the cost" />
         ) : query.isError && !costs ? (
           <Trouble title="The cost could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
         ) : !costs || costs.total.calls === 0 ? (
           <EmptyState icon={<Coins />} title="Nothing spent yet">
-            Every call to a model is counted here: by run and piece of work, by agent, by what it was for and by model, with tokens and money.
+            Every call to a model is counted here: by run and task, by agent, by what it was for and by model, with tokens and money.
           </EmptyState>
         ) : (
           <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
@@ -43,7 +43,7 @@ export default function Cost({ team }: ScreenProps) {
             <section aria-labelledby="cost-by">
               <div className="mb-3 flex flex-wrap items-center gap-3">
                 <h2 id="cost-by" className="text-md font-semibold">
-                  Where it went
+                  Breakdown
                 </h2>
                 <Pills label="Split by" value={by} onChange={(now) => go({ by: now === "run" ? undefined : now }, true)} options={[["run", "By run"], ["agent", "By agent"], ["purpose", "By purpose"], ["model", "By model"]]} />
               </div>
@@ -140,8 +140,8 @@ function OverTime({ team }: { team: Team }) {
   const label = (at: number) =>
     new Date(at).toLocaleString(undefined, width >= 24 * 3_600_000 ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   let body: ReactNode;
-  if (isPending) body = <Loading what="Reading what happened when" className="p-0" />;
-  else if (isError && spent.length === 0) body = <Trouble title="What happened when could not be loaded" detail={explain(error)} onRetry={() => void refetch()} />;
+  if (isPending) body = <Loading what="Loading the cost over time" className="p-0" />;
+  else if (isError && spent.length === 0) body = <Trouble title="The cost over time could not be loaded" detail={explain(error)} onRetry={() => void refetch()} />;
   else if (found.length === 0) body = <p className="text-sm text-ink-2">None of the newest events is a call to a model.</p>;
   else {
     body = (
@@ -184,7 +184,7 @@ function OverTime({ team }: { team: Team }) {
         <p className="mt-2 flex items-center gap-3 text-xs text-ink-3">
           This is what happened since event {reached}.
           <Button size="sm" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? "Looking further back…" : "Look further back"}
+            {isFetchingNextPage ? "Loading earlier calls…" : "Show earlier calls"}
           </Button>
         </p>
       )}

@@ -62,7 +62,7 @@ export default function Files({ team, rest }: ScreenProps) {
 
 /** The server tells agents which tool to use; people look at the tree. */
 const missing = (error: Error): string =>
-  error instanceof ApiError && error.status === 404 ? "It is not there: perhaps it was moved, renamed or not written yet. Look for it in the tree." : explain(error);
+  error instanceof ApiError && error.status === 404 ? "This file does not exist: it may have been moved or renamed, or is not written yet. Look for it in the tree." : explain(error);
 
 function Welcome() {
   return (
@@ -166,7 +166,7 @@ function Tree({ team, path, names }: { team: string; path: string; names: Names 
 
   if (loaded.first.isPending) return <Loading what="Reading the folder" />;
   if (loaded.first.isError) return <Trouble title="The files could not be listed" detail={explain(loaded.first.error)} onRetry={() => void loaded.first.refetch()} />;
-  if (rows.length === 0) return <EmptyState icon={<Folder />} title="No files yet">What the team writes down and publishes appears here as it happens.</EmptyState>;
+  if (rows.length === 0) return <EmptyState icon={<Folder />} title="No files yet">Files that the team writes and publishes appear here.</EmptyState>;
   return (
     <ul ref={tree} role="tree" aria-label="Files" onKeyDown={onKeyDown} className="px-2">
       {rows.map((row, place) => {

@@ -1,15 +1,14 @@
 /** Preview: a file as people want to read it. What agents wrote is never run, and never HTML. */
 import { Download, FileQuestion } from "lucide-react";
-import { lazy, memo, type ReactNode, Suspense, useMemo, useState } from "react";
-import { plural, size } from "@/lib/format";
-import { cx } from "@/lib/cx";
+import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
+import { size } from "@/lib/format";
 import { Markdown } from "@/thread/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
-import { isNumeric, parseCsv } from "@/views/files/csv";
 import { nameOf } from "@/views/files/tree";
 import type { Opened } from "@/views/files/open";
 
 const Code = lazy(() => import("@/views/files/Code"));
+const CsvTable = lazy(() => import("@/views/files/CsvTable"));
 
 const LANGUAGES: Record<string, string> = {
   py: "python", js: "javascript", mjs: "javascript", jsx: "javascript", ts: "typescript", tsx: "typescript", sh: "bash", bash: "bash",
@@ -38,7 +37,7 @@ export function Preview({ opened, href }: { opened: Exclude<Opened, { kind: "fol
           </a>
         }
       >
-        {size(opened.bytes)} that cannot be shown here. Download it to open it with a program of yours.
+        {size(opened.bytes)} of binary data. Download the file to open it with another program.
       </EmptyState>
     );
   }
@@ -50,13 +49,19 @@ function Text({ opened }: { opened: Extract<Opened, { kind: "text" }> }) {
   const kind = kindOf(opened.path);
   const [isSource, setSource] = useState(false);
   const code = (
-    <Suspense fallback={<Loading what="Colouring the code" />}>
+    <Suspense fallback={<Loading what="Loading the code" />}>
       <Code text={opened.text} language={LANGUAGES[extension(opened.path)] ?? ""} />
     </Suspense>
   );
   let body: ReactNode = code;
   if (!isSource && kind === "markdown") body = <div className="reader px-6 py-5 max-md:px-4"><Markdown text={opened.text} /></div>;
-  if (!isSource && kind === "csv") body = <Csv text={opened.text} separator={extension(opened.path) === "tsv" ? "\t" : undefined} />;
+  if (!isSource && kind === "csv") {
+    body = (
+      <Suspense fallback={<Loading what="Reading the table" />}>
+        <CsvTable text={opened.text} separator={extension(opened.path) === "tsv" ? "\t" : undefined} />
+      </Suspense>
+    );
+  }
   if (!isSource && kind === "json") body = <Json text={opened.text} otherwise={code} />;
   return (
     <>
@@ -79,7 +84,7 @@ function Text({ opened }: { opened: Extract<Opened, { kind: "text" }> }) {
 function Picture({ url, name }: { url: string; name: string }) {
   const [real, setReal] = useState<string | null>(null);
   const [failed, setFailed] = useState(false);
-  if (failed) return <EmptyState icon={<FileQuestion />} title="This picture cannot be shown">The file says it is a picture, and is not one the browser can read.</EmptyState>;
+  if (failed) return <EmptyState icon={<FileQuestion />} title="This picture cannot be shown">The browser cannot read this picture.</EmptyState>;
   return (
     <figure className="flex h-full flex-col items-center justify-center gap-2 p-6">
       <img
@@ -93,52 +98,6 @@ function Picture({ url, name }: { url: string; name: string }) {
     </figure>
   );
 }
-
-const ROWS_AT_A_TIME = 300;
-const Csv = memo(function Csv({ text, separator }: { text: string; separator: string | undefined }) {
-  const [most, setMost] = useState(ROWS_AT_A_TIME);
-  const { rows, hasMore } = useMemo(() => parseCsv(text, separator, most + 1), [text, separator, most]);
-  const [head = [], ...body] = rows;
-  const columns = Math.max(head.length, ...body.slice(0, 200).map((row) => row.length));
-  const numeric = useMemo(() => Array.from({ length: columns }, (_, at) => isNumeric(body.slice(0, 100), at)), [text, columns]); // eslint-disable-line
-  const cells = Array.from({ length: columns }, (_, at) => at);
-  return (
-    <div className="p-4">
-      <div className="table-frame scroll max-h-full" tabIndex={0} role="region" aria-label="Table">
-        <table className="text-sm">
-          <thead>
-            <tr className="bg-sunken text-left">
-              {cells.map((at) => (
-                <th key={at} scope="col" className={cx("px-3 py-1.5 font-medium whitespace-nowrap text-ink-2", numeric[at] && "text-right")}>
-                  {head[at] || <span className="sr-only">Column {at + 1}</span>}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {body.map((row, y) => (
-              <tr key={y} className="border-t border-line">
-                {cells.map((at) => (
-                  <td key={at} className={cx("max-w-[44ch] min-w-[4ch] px-3 py-1.5 align-top break-words", numeric[at] && "tabular text-right whitespace-nowrap")}>
-                    {row[at]}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <div className="mt-2 flex items-center gap-3 text-xs text-ink-3">
-        {plural(body.length, "row")}
-        {hasMore && (
-          <Button size="sm" onClick={() => setMost(most * 3)}>
-            Show more
-          </Button>
-        )}
-      </div>
-    </div>
-  );
-});
 
 function Json({ text, otherwise }: { text: string; otherwise: ReactNode }) {
   const value = useMemo(() => {

@@ -43,7 +43,7 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
       open
       onOpenChange={(open) => open || onClose()}
       title={kind === "insight" ? "Teach something" : "Tell something about you"}
-      description={kind === "insight" ? "It is before the agent whenever it works." : "It is before the agent whenever it talks to you."}
+      description={kind === "insight" ? "The agent sees it whenever it works." : "The agent sees it whenever it talks to you."}
     >
       <form onSubmit={submit} className="space-y-4">
         <div>

@@ -42,12 +42,12 @@ export function Changes({ people, who, held }: { people: Agent[]; who: string; h
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {found.isPending && rows.length === 0 ? (
-        <Loading what="Looking back" />
+        <Loading what="Reflection" />
       ) : found.error && rows.length === 0 ? (
         <Trouble title="The changes could not be loaded" detail={explain(found.error)} />
       ) : rows.length === 0 ? (
         <EmptyState icon={<History />} title="Nothing has changed yet">
-          Whatever an agent learns, forgets or tidies up is written down here, and can be undone.
+          Everything that agents learn, forget or merge is listed here, and can be undone.
         </EmptyState>
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">

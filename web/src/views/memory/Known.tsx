@@ -38,7 +38,7 @@ export function Insights({ team, people, who }: Props) {
       }
       empty={
         <EmptyState icon={<Lightbulb />} title="Nothing learned yet">
-          After its work an agent looks back and keeps what will help the next time: facts, techniques, patterns and lessons. You can teach it something
+          After its work an agent reflects and keeps what helps next time: facts, techniques, patterns and lessons. You can teach it something
           yourself.
         </EmptyState>
       }
@@ -143,9 +143,9 @@ function Row({ one, team, people, kind, chip, note = "", all }: { one: Insight |
         : unwrap(api.DELETE("/api/agents/{agent}/memories/{memory}", { params: { path: { agent: one.agent_id, memory: one.id } } })),
     onSuccess: () => {
       refresh();
-      tellRemoved(one.agent_id, one.id, kind === "insight" ? "The insight is taken back." : "It is forgotten.");
+      tellRemoved(one.agent_id, one.id, kind === "insight" ? "The insight was removed." : "The memory was removed.");
     },
-    onError: (error) => tellTrouble("It could not be taken back", error),
+    onError: (error) => tellTrouble("The removal failed", error),
   });
   return (
     <li className="flex gap-3 py-3">

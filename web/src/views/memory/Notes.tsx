@@ -17,9 +17,9 @@ import { useNarrow } from "@/views/parts/narrow";
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
 const SAID: Record<string, string> = {
   "SOUL.md": "Who the team is",
-  "GOAL.md": "What it is after",
+  "GOAL.md": "Its goal",
   "PLAN.md": "Its plan",
-  "MEMORY.md": "What it always has in mind",
+  "MEMORY.md": "What it always remembers",
   "IDENTITY.md": "Who it is",
   "NOTEBOOK.md": "Its notebook",
 };
@@ -82,11 +82,11 @@ export function Notes({ team, path }: { team: Team; path: string }) {
           </div>
           <div className="scroll min-h-0 flex-1 px-2 pb-3">
             {notes.isPending ? (
-              <Loading what="Looking through the notes" />
+              <Loading what="Loading the notes" />
             ) : notes.isError ? (
               <Trouble title="The notes could not be listed" detail={explain(notes.error)} onRetry={() => void notes.refetch()} />
             ) : groups.length === 0 ? (
-              <EmptyState title={text ? "No note is called that" : "No notes yet"}>{text ? "" : "What agents write down for later appears here."}</EmptyState>
+              <EmptyState title={text ? "No note matches" : "No notes yet"}>{text ? "" : "Notes that agents write appear here."}</EmptyState>
             ) : (
               groups.map((group) => (
                 <section key={group.title} aria-label={group.title} className="mb-3">

@@ -38,9 +38,9 @@ export async function undo(change: string): Promise<void> {
   try {
     await unwrap(api.POST("/api/changes/{change}/undo", { params: { path: { change } } }));
     refresh();
-    tell("It is as it was before.");
+    tell("The change was undone.");
   } catch (error) {
-    tellTrouble("It could not be undone", error);
+    tellTrouble("The change could not be undone", error);
   }
 }
 

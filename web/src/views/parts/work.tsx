@@ -1,4 +1,4 @@
-/** Work: how a piece of work looks in any list: its state in words, shape and tone. */
+/** Work: how a task looks in any list: its state in words, shape and tone. */
 import { Ban, Check, CircleAlert, CircleDashed, CircleDot, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
 import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
@@ -25,7 +25,7 @@ export const LOOKS: Record<Standing, Look> = {
 };
 
 /** The three kinds of thread an agent has. */
-export const LANES: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Looking back" };
+export const LANES: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
 
 const OVER = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
 export const isOver = (status: NodeStatus): boolean => OVER.has(status);
@@ -55,11 +55,11 @@ const STOPS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
   money_spent: "Used up its money",
   calls_spent: "Used up its model calls",
   time_spent: "Used up its time",
-  looping: "Went in circles",
-  silent: "Said nothing more",
+  looping: "Repeated itself without progress",
+  silent: "Stopped answering",
   unmet: "Something it needed did not succeed",
   skipped: "Left out: something it needed did not succeed",
-  no_result: "Ended without handing anything in",
+  no_result: "Ended without a result",
   broken: "Stopped by a fault in agiraph itself",
 };
 export const stopWords = (reason: WorkNode["stop_reason"]): string => (reason ? (STOPS[reason] ?? "") : "");

@@ -82,7 +82,7 @@ const isOpenStep = (step: ModelStep): boolean => step.calls.some((call) => call.
 
 const LONG = 420;
 const Words = memo(function Words({ step }: { step: WordStep }) {
-  const title = { system: "What it was told for good", user: "Told", tool: "An answer of a tool" }[step.role];
+  const title = { system: "System prompt", user: "Message to the agent", tool: "Tool result" }[step.role];
   const Icon = step.role === "system" ? Settings2 : MessageSquare;
   const isLong = step.text.length > LONG || step.role === "system";
   return (
@@ -137,8 +137,8 @@ function Tool({ call, now }: { call: ToolStep; now: number }) {
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">
-          <Block title="Called with" text={JSON.stringify(call.arguments, null, 2)} />
-          {call.endedAt !== null && <Block title={call.failed ? "Refused or failed" : "Answered"} text={call.text || "Nothing."} />}
+          <Block title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
+          {call.endedAt !== null && <Block title={call.failed ? "Failed" : "Result"} text={call.text || "Nothing."} />}
         </div>
       )}
     </details>

@@ -84,16 +84,16 @@ export default function Threads({ team, rest }: ScreenProps) {
                   </option>
                 ))}
               </select>
-              <Pills label="Which threads" value={kind} onChange={(now) => go({ kind: now === "all" ? undefined : now }, true)} options={[["all", "All"], ["work", "Work"], ["reply", "Replies"], ["reflection", "Looking back"]]} />
+              <Pills label="Which threads" value={kind} onChange={(now) => go({ kind: now === "all" ? undefined : now }, true)} options={[["all", "All"], ["work", "Work"], ["reply", "Replies"], ["reflection", "Reflection"]]} />
             </div>
             <div className="scroll min-h-0 flex-1 p-2">
               {agents.isPending || (all.isPending && all.threads.length === 0) ? (
-                <Loading what="Looking for threads" />
+                <Loading what="Loading threads" />
               ) : all.error && all.threads.length === 0 ? (
                 <Trouble title="The threads could not be listed" detail={explain(all.error)} />
               ) : shown.length === 0 ? (
                 <EmptyState icon={<ScrollText />} title="No threads here yet">
-                  One is opened whenever an agent sits down to work, answers you, or looks back on what it did.
+                  A thread is created when an agent starts a task, answers you, or reflects on its work.
                 </EmptyState>
               ) : (
                 <ul>
@@ -137,7 +137,7 @@ export default function Threads({ team, rest }: ScreenProps) {
             {id ? (
               <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
             ) : (
-              <EmptyState icon={<ScrollText />} title="Pick a thread to look behind the curtain">
+              <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
                 You see what the model was told, what it said, which tools it called with what, how long each step took and what it cost.
               </EmptyState>
             )}
@@ -181,12 +181,12 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
         )}
       </div>
       {query.isPending ? (
-        <Loading what="Reading the thread" />
+        <Loading what="Loading the thread" />
       ) : query.isError && !query.data ? (
         <Trouble title="The thread could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
       ) : all.length === 0 ? (
-        <EmptyState icon={<ScrollText />} title="Nothing has happened in it yet">
-          Its first step appears here the moment it is written down.
+        <EmptyState icon={<ScrollText />} title="No steps yet">
+          Its first step appears here as soon as it is recorded.
         </EmptyState>
       ) : (
         <>

@@ -15,12 +15,12 @@ type Type = Schemas["NewTrigger"]["type"];
 type Config = Record<string, unknown>;
 const TYPES: [Type, string][] = [
   ["scheduled", "On a schedule"],
-  ["delayed", "Once, after a while"],
+  ["delayed", "Once, after a delay"],
   ["at_time", "Once, at a time"],
-  ["heartbeat", "After some rest, again and again"],
-  ["on_idle", "When it is idle"],
+  ["heartbeat", "Repeatedly, after a pause"],
+  ["on_idle", "When the agent is idle"],
   ["on_event", "When something happens"],
-  ["webhook", "When a program outside calls"],
+  ["webhook", "When another program calls it (webhook)"],
 ];
 const CRONS: [string, string][] = [
   ["0 9 * * *", "Every day at 09:00"],
@@ -30,11 +30,11 @@ const CRONS: [string, string][] = [
   ["", "Something else (cron)"],
 ];
 const EVENTS: [string, string][] = [
-  ["node.completed", "A piece of work is done"],
-  ["node.failed", "A piece of work fails"],
+  ["node.completed", "A task is done"],
+  ["node.failed", "A task fails"],
   ["stage.ended", "A stage ends"],
-  ["question.asked", "Somebody asks a question"],
-  ["memory.written", "Somebody notes something down"],
+  ["question.asked", "An agent asks a question"],
+  ["memory.written", "An agent writes a note"],
   ["message.sent", "A message is sent"],
 ];
 const UNITS: [string, string][] = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
@@ -84,7 +84,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     onSuccess: (made) => {
       void queryClient.invalidateQueries({ queryKey: keys.triggers(team.id) });
       if (made.secret) return;
-      tell("The trigger is set.");
+      tell("The trigger was created.");
       onClose();
     },
   });
@@ -98,7 +98,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     if (isReady) create.mutate();
   };
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title="New trigger" description="Sets an agent to work without being spoken to.">
+    <Dialog open onOpenChange={(open) => open || onClose()} title="New trigger" description="Starts an agent at a time or after an event.">
       <form onSubmit={submit} className="space-y-4">
         <Field label="When">
           {(id) => <Choice id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPES} />}
@@ -114,7 +114,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
           </>
         )}
         {needsTime && (
-          <Field label={type === "delayed" ? "After" : type === "heartbeat" ? "After a rest of" : "After being idle for"}>
+          <Field label={type === "delayed" ? "After" : type === "heartbeat" ? "After a pause of" : "After being idle for"}>
             {(id) => (
               <div className="flex gap-2">
                 <Input id={id} type="number" min="1" step="1" value={amount} onChange={(change) => setAmount(change.target.value)} className="w-28" />
@@ -126,7 +126,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         {type === "heartbeat" && (
           <label className="flex min-h-6 items-center gap-2 text-sm">
             <input type="checkbox" checked={always} onChange={(change) => setAlways(change.target.checked)} className="size-4 accent-[var(--ink)]" />
-            Also when nothing is new since then
+            Also when there is nothing new
           </label>
         )}
         {type === "at_time" && <Field label="At">{(id) => <Input id={id} type="datetime-local" required value={at} onChange={(change) => setAt(change.target.value)} />}</Field>}
@@ -137,8 +137,8 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         <Field label="Who">
           {(id) => <Choice id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capital(one.name)])} />}
         </Field>
-        <Field label="What to do" hint="As you would say it. Left empty, the agent looks for itself what is to be done.">
-          {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder="Write the weekly summary and put it before me" />}
+        <Field label="What to do" hint="In your own words. If empty, the agent decides what to do.">
+          {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder="Write the weekly summary and report it to me" />}
         </Field>
         <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{whenWords({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
         {create.isError && (
@@ -149,7 +149,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
           <Button type="submit" look="ink" disabled={!isReady || create.isPending}>
-            {create.isPending ? "Setting it…" : "Set it"}
+            {create.isPending ? "Creating it…" : "Create trigger"}
           </Button>
         </div>
       </form>
@@ -168,7 +168,7 @@ function Secret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; 
   const address = `${location.origin}/api/hooks/${trigger.id}`;
   const command = `curl -X POST ${address} -H "X-Agiraph-Secret: ${trigger.secret}" -d "What happened"`;
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title="The address is ready" description="Copy the secret now: it is shown this once.">
+    <Dialog open onOpenChange={(open) => open || onClose()} title="The address is ready" description="Copy the secret now: it cannot be shown again.">
       <div className="space-y-3 text-sm">
         {[
           ["Address", address],

@@ -53,11 +53,11 @@ export default function Triggers({ team }: ScreenProps) {
       </Header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
         {query.isPending ? (
-          <Loading what="Looking what is set" />
+          <Loading what="Loading the triggers" />
         ) : query.isError && !query.data ? (
           <Trouble title="The triggers could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
         ) : all.length === 0 ? (
-          <EmptyState icon={<AlarmClock />} title="Nothing wakes this team by itself" action={add}>
+          <EmptyState icon={<AlarmClock />} title="This team has no triggers" action={add}>
             A trigger sets an agent to work at a time, after a while, when something happens, or when a program outside calls. Agents set their own,
             too: ask the coordinator for “every Monday at nine”.
           </EmptyState>
@@ -68,7 +68,7 @@ export default function Triggers({ team }: ScreenProps) {
                 <Pills label="Which triggers" value={show} onChange={(next) => go({ show: next === "over" ? "over" : undefined }, true)} options={[["living", `Set (${living.length})`], ["over", `Over (${over.length})`]]} />
               </div>
             )}
-            {shown.length === 0 && <p className="py-8 text-center text-sm text-ink-2">None is set. Those that are over are kept for you to look back.</p>}
+            {shown.length === 0 && <p className="py-8 text-center text-sm text-ink-2">No trigger is active. Ended triggers are kept in the list.</p>}
             <ul className="space-y-3">
               {shown.map((trigger) => (
                 <li key={trigger.id}>
@@ -128,7 +128,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
           </dl>
           {trigger.ended && <p className="mt-2 text-xs text-ink-3">Over because {trigger.ended}.</p>}
           {trigger.is_overdue && (
-            <p className="mt-2 text-xs text-wait">It should have fired by now. Is the team paused, or its agent at work? It fires as soon as that is over.</p>
+            <p className="mt-2 text-xs text-wait">It should have fired by now. The team may be paused, or its agent may be working. It fires when that ends.</p>
           )}
         </div>
         {!isOver && <Acts trigger={trigger} team={team} />}
@@ -160,7 +160,7 @@ function Acts({ trigger, team }: { trigger: Trigger; team: Team }) {
     mutationFn: (status: "active" | "paused") => unwrap(api.PATCH("/api/teams/{team}/triggers/{trigger}", { params: { path }, body: { status } })),
     onSuccess: (_, status) => {
       after();
-      tell(status === "paused" ? "It rests until you let it go on." : "It goes on.");
+      tell(status === "paused" ? "The trigger is paused." : "The trigger is active again.");
     },
     onError: (error) => tellTrouble("That did not work", error),
   });
@@ -169,14 +169,14 @@ function Acts({ trigger, team }: { trigger: Trigger; team: Team }) {
     onSuccess: () => {
       setAsks(false);
       after();
-      tell("It is over.");
+      tell("The trigger was cancelled.");
     },
-    onError: (error) => tellTrouble("It could not be cancelled", error),
+    onError: (error) => tellTrouble("The cancellation failed", error),
   });
   return (
     <div className="flex shrink-0 items-start gap-0.5">
       {trigger.status === "paused" ? (
-        <IconButton label="Let it go on" disabled={change.isPending} onClick={() => change.mutate("active")}>
+        <IconButton label="Resume" disabled={change.isPending} onClick={() => change.mutate("active")}>
           <Play className="size-4" />
         </IconButton>
       ) : (
@@ -207,9 +207,9 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
     queryFn: () => unwrap(api.GET("/api/teams/{team}/triggers/{trigger}/firings", { params: { path: { team: team.id, trigger: trigger.id }, query: { limit: 50 } } })),
   });
   const board = screenHref(team.id, "board");
-  if (query.isPending) return <Loading what="Looking back" className="p-4" />;
+  if (query.isPending) return <Loading what="Reflection" className="p-4" />;
   if (query.isError) return <Trouble title="This could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />;
-  if (query.data.length === 0) return <p className="border-t border-line px-4 py-3 text-sm text-ink-2">It has not fired yet. Each time it does, or is skipped, is written down here with the reason.</p>;
+  if (query.data.length === 0) return <p className="border-t border-line px-4 py-3 text-sm text-ink-2">It has not fired yet. Each firing, and each skipped one with its reason, is listed here.</p>;
   return (
     <ul className="border-t border-line px-4 py-2 text-sm">
       {query.data.map((firing) => {

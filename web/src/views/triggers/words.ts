@@ -56,9 +56,9 @@ const seconds = (value: unknown): string => {
 };
 
 const EVENTS: Record<string, string> = {
-  "node.completed": "a piece of work is done",
-  "node.failed": "a piece of work fails",
-  "node.*": "anything happens to a piece of work",
+  "node.completed": "a task is done",
+  "node.failed": "a task fails",
+  "node.*": "anything happens to a task",
   "message.sent": "a message is sent",
   "question.asked": "somebody asks a question",
   "stage.ended": "a stage ends",
@@ -104,7 +104,7 @@ export function actionWords(action: string, payload: Record<string, unknown>, ag
     case "send_message":
       return `Sends a message: ${String(payload.content ?? "")}`;
     case "run_node":
-      return "Starts a piece of work again";
+      return "Starts a task again";
     case "run_callback":
       return `Calls ${String(payload.callback ?? "")}`;
     default:
