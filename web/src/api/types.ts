@@ -1318,7 +1318,7 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description One line of the audit: who changed what, and what came of it.
+         * @description One entry of the audit: who sent which changing request, and the status of the response.
          */
         AuditEntry: {
             /** Id */
@@ -1438,7 +1438,7 @@ export interface components {
         };
         /**
          * Budget
-         * @description What a node may spend. None means: as its parent allows.
+         * @description What a node may spend. None: no limit but its parent's.
          */
         Budget: {
             /**
@@ -1452,7 +1452,7 @@ export interface components {
             usd?: number | null;
             /**
              * Model Calls
-             * @description Of this node and all below it, as tokens and usd are.
+             * @description Counts this node and all below it, as tokens and usd do.
              */
             model_calls?: number | null;
             /** Seconds */
@@ -1542,7 +1542,7 @@ export interface components {
         };
         /**
          * Change
-         * @description One change of what an agent knows, with all it takes to undo it.
+         * @description One change of an agent's knowledge, with the state that undoing it restores.
          */
         Change: {
             /** Id */
@@ -1573,7 +1573,7 @@ export interface components {
         };
         /**
          * ChangedItem
-         * @description One row that a change altered, as it was before; None if there was none.
+         * @description One row that a change altered, with its columns before; None if the change created it.
          */
         ChangedItem: {
             /** Id */
@@ -1585,7 +1585,7 @@ export interface components {
         };
         /**
          * CostLine
-         * @description What a node itself cost for one purpose with one model.
+         * @description What one node cost for one purpose with one model, without the nodes below it.
          */
         CostLine: {
             /** Purpose */
@@ -1596,7 +1596,7 @@ export interface components {
         };
         /**
          * CostSum
-         * @description What some calls to models came to.
+         * @description The totals of a set of model calls.
          */
         CostSum: {
             /**
@@ -1732,7 +1732,7 @@ export interface components {
         Delivery: {
             /**
              * Id
-             * @description Also the key by which whoever receives it knows a repetition.
+             * @description Also the idempotency key by which the receiver recognises a repetition.
              */
             id: string;
             /** Team Id */
@@ -1749,7 +1749,7 @@ export interface components {
             /**
              * Due At
              * Format: date-time
-             * @description When it is tried next; while it is being sent, when whoever sends it counts as dead.
+             * @description When it is tried next; while it is being sent, when the sender's claim runs out.
              */
             due_at: string;
             /**
@@ -1883,7 +1883,7 @@ export interface components {
         };
         /**
          * Firing
-         * @description What became of one slot; or, if nobody was there for them, of several in a row.
+         * @description The outcome of one slot, or of several missed slots in a row.
          */
         Firing: {
             /** Trigger Id */
@@ -2198,7 +2198,7 @@ export interface components {
         };
         /**
          * Memory
-         * @description What an agent knows of the person it talks to. Appears in reply prompts only.
+         * @description What an agent knows about the person it talks to. Appears in reply prompts only.
          */
         Memory: {
             /** Id */
@@ -2835,7 +2835,7 @@ export interface components {
         };
         /**
          * NodeCosts
-         * @description A node with what it cost, and the bills of what is below it.
+         * @description The costs of a node, with the bills of the nodes below it.
          */
         NodeCosts: {
             /** Node Id */
@@ -3474,7 +3474,7 @@ export interface components {
             turns_per_node: number;
             /**
              * Timeout Seconds
-             * @description Does not run while a human is asked.
+             * @description Paused while a node of the stage waits for a person.
              * @default 300
              */
             timeout_seconds: number;
@@ -3626,7 +3626,7 @@ export interface components {
         };
         /**
          * StopReason
-         * @description Why a node ended: a value a program can act on, beside the words for people.
+         * @description Why a node ended, as a value that programs can act on.
          * @enum {string}
          */
         StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
