@@ -1,7 +1,9 @@
 """Alone: a sweep in a program of its own, small enough to be forked thousands of times.
 
-As a program: `alone.py points SCENARIO MUTANT EVERY`, where the mutant may be empty, or
-`alone.py pairs SCENARIO SECONDS AT_LEAST SEED`; it writes a report.
+As a program it writes a list of reports:
+`alone.py points SCENARIO MUTANT`, where the mutant may be empty;
+`alone.py kinds`, for one kill at each kind of fault point over all scenarios;
+`alone.py pairs SCENARIO SECONDS AT_LEAST SEED`.
 """
 
 import contextlib
@@ -35,17 +37,22 @@ def unharmed() -> None:
     """The code as it is."""
 
 
-def swept(name: str, *, mutant: str = "", every: int = 1) -> Report:
-    """Kill at every so many points of a scenario; with a planted bug, until it is caught."""
-    return _reported("points", name, mutant, str(every))
+def swept(name: str, *, mutant: str = "") -> Report:
+    """Kill at every point of a scenario; with a planted bug, until it is caught."""
+    return _reports("points", name, mutant)[0]
+
+
+def swept_by_kind() -> list[Report]:
+    """Kill once at each kind of fault point, in one of the scenarios that pass it."""
+    return _reports("kinds")
 
 
 def swept_in_pairs(name: str, *, seconds: float, at_least: int, seed: int) -> Report:
     """Kill at random pairs of points, the second in the recovery from the first."""
-    return _reported("pairs", name, str(seconds), str(at_least), str(seed))
+    return _reports("pairs", name, str(seconds), str(at_least), str(seed))[0]
 
 
-def _reported(*arguments: str) -> Report:
+def _reports(*arguments: str) -> list[Report]:
     command = [sys.executable, "-m", "tests.faults.alone", *arguments]
     place = {"cwd": Path(__file__).parents[2], "start_new_session": True}
     with subprocess.Popen(command, stdout=subprocess.PIPE, **place) as running:
@@ -55,26 +62,49 @@ def _reported(*arguments: str) -> Report:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
     assert running.returncode == 0
-    return Report(**orjson.loads(out))
+    return [Report(**report) for report in orjson.loads(out)]
 
 
 def main() -> None:
-    how, name, *rest = sys.argv[1:]
-    specialists()  # what every life would read first is there before they are forked
-    report = _pairs(name, *rest) if how == "pairs" else _points(name, *rest)
-    sys.stdout.buffer.write(orjson.dumps(asdict(report)))
+    how, *rest = sys.argv[1:]
+    specialists()  # every life would read these files first: read them before the forks
+    reports = {"points": _points, "kinds": _kinds, "pairs": _pairs}[how](*rest)
+    sys.stdout.buffer.write(orjson.dumps([asdict(report) for report in reports]))
 
 
-def _points(name: str, mutant: str, every: str) -> Report:
+def _points(name: str, mutant: str) -> list[Report]:
     if not mutant:
-        return Sweep(scenario_of(name, unharmed)).run(every=int(every))
+        return [Sweep(scenario_of(name, unharmed)).run()]
     planted = mutants.ALL[mutant]
-    return Sweep(scenario_of(name, planted.arm)).run(until_caught=True, first=planted.first)
+    return [Sweep(scenario_of(name, planted.arm)).run(until_caught=True, first=planted.first)]
 
 
-def _pairs(name: str, seconds: str, at_least: str, seed: str) -> Report:
+def _kinds() -> list[Report]:
+    sweeps = [Sweep(scenario_of(name, unharmed)) for name in EVERY]
+    for sweep in sweeps:
+        sweep.count()
+    return [sweep.kill_at(points) for sweep, points in zip(sweeps, _shares(sweeps), strict=True)]
+
+
+def _shares(sweeps: list[Sweep]) -> list[list[int]]:
+    """Give each kind of point to the scenario that passes it and has the fewest kinds so far.
+
+    Of several points of a kind in a scenario, the middle one is taken.
+    """
+    shares: list[list[int]] = [[] for _ in sweeps]
+    passed = [sweep.report.points for sweep in sweeps]
+    for kind in sorted({point for points in passed for point in points}):
+        able = [share for share, points in zip(shares, passed, strict=True) if kind in points]
+        share = min(able, key=len)
+        points = passed[next(i for i, one in enumerate(shares) if one is share)]
+        numbers = [k for k, point in enumerate(points, start=1) if point == kind]
+        share.append(numbers[len(numbers) // 2])
+    return shares
+
+
+def _pairs(name: str, seconds: str, at_least: str, seed: str) -> list[Report]:
     sweep = Sweep(scenario_of(name, unharmed))
-    return sweep.run_pairs(seconds=float(seconds), at_least=int(at_least), seed=int(seed))
+    return [sweep.run_pairs(seconds=float(seconds), at_least=int(at_least), seed=int(seed))]
 
 
 if __name__ == "__main__":

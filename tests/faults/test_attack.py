@@ -11,9 +11,11 @@ from tests.faults.attack.attack import attack
 from tests.faults.attack.ground import Violation
 from tests.faults.attack.planted import ALL
 
-KILLS = 20
+KILLS = 6
 MANY_KILLS = 200
 """In one home, until it is given up for a new one: `make faults` makes at least as many."""
+SOON_FOUND = frozenset({"gap_in_events", "repeated_report"})
+"""Planted bugs that one or two kills show; `make faults` plants the others, too."""
 ENOUGH_TO_CATCH = 25
 
 
@@ -48,7 +50,10 @@ async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothin
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in SOON_FOUND else pytest.param(name, marks=pytest.mark.long) for name in ALL],
+)
 async def test_a_bug_planted_in_the_server_is_found_by_the_attack(
     tmp_path: Path, sweep_log: SweepLog, name: str, seed: int
 ) -> None:

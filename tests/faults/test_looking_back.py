@@ -8,10 +8,10 @@ from tests.faults.looking_back import scenario
 
 @pytest.mark.timeout(600)
 def test_a_kill_at_many_points_keeps_briefs_and_delivers_once(sweep_log: list[str]) -> None:
-    report = Sweep(scenario()).run(every=5)
+    report = Sweep(scenario()).run(every=15)
     sweep_log.append(str(report))
     assert report.violations == []
-    assert report.kills >= 30
+    assert report.kills >= 10
 
 
 @pytest.mark.long

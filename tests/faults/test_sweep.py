@@ -5,26 +5,25 @@ import pytest
 from tests.box import Box
 from tests.conftest import SweepLog
 from tests.faults import mutants
-from tests.faults.alone import EVERY, swept, swept_in_pairs
+from tests.faults.alone import EVERY, swept, swept_by_kind, swept_in_pairs
 
 FEWEST = {"teamwork": 450, "life": 330}
 """Points that these have at least, however commits fall together; the others have fifty."""
-SPARSE = {"teamwork": 10, "life": 8, "program": 4}
-"""The ordinary run takes every so many points of these and every third of the others; `make
-faults` takes them all."""
-
 FEWEST_PAIRS = 40
 """Of each scenario, however little time there is; at random, so every run tries others."""
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", EVERY)
-def test_a_kill_at_many_points_loses_and_doubles_nothing(name: str, sweep_log: SweepLog) -> None:
-    report = swept(name, every=SPARSE.get(name, 3))
-    sweep_log.append(str(report))
-    assert report.violations == []
-    assert report.kills >= 25
-    assert len(report.points) >= FEWEST.get(name, 50)
+def test_a_kill_at_each_kind_of_point_loses_and_doubles_nothing(sweep_log: SweepLog) -> None:
+    """`make faults` kills at every point of every scenario."""
+    reports = swept_by_kind()
+    for report in reports:
+        sweep_log.append(str(report))
+    assert [violation for report in reports for violation in report.violations] == []
+    assert {report.scenario for report in reports if report.kills} == set(EVERY)
+    kinds = {point for report in reports for point in report.points}
+    assert sum(report.kills for report in reports) == len(kinds) >= 60
+    assert all(len(r.points) >= FEWEST.get(r.scenario, 50) for r in reports)
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ nothing to do and change nothing.
 """
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import random
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -101,14 +102,21 @@ class Sweep:
         With `until_caught` the points are taken in random order, those whose names start with
         `first` before the others, and the sweep stops at the first violation.
         """
-        started = time.monotonic()
         total = self.count()
+        chosen = list(enumerate(self.report.points, start=1))[::every]
+        if until_caught:
+            random.Random(total).shuffle(chosen)
+            chosen.sort(key=lambda point: not point[1].startswith(first))
+        return self.kill_at([k for k, _ in chosen], until_caught=until_caught)
+
+    def kill_at(self, points: Sequence[int], *, until_caught: bool = False) -> Report:
+        """Kill at these points, numbered from 1 in the order that `count` found, on all cores.
+
+        Does nothing if the run without a kill had violations already.
+        """
+        started = time.monotonic()
         if not self.report.violations:
-            chosen = list(enumerate(self.report.points, start=1))[::every]
-            if until_caught:
-                random.Random(total).shuffle(chosen)
-                chosen.sort(key=lambda point: not point[1].startswith(first))
-            self._kill_each([(k,) for k, _ in chosen], until_caught=until_caught)
+            self._kill_each([(k,) for k in points], until_caught=until_caught)
         self.report.seconds = time.monotonic() - started
         return self.report
 
@@ -151,7 +159,9 @@ class Sweep:
                         self.report.kills += 1
                     elif kind == "bad":
                         self.report.violations.append(text)
-            os.waitpid(child, 0)
+            if status := os.waitpid(child, 0)[1]:
+                # Without this line a crash of the sweep itself would pass as fewer kills.
+                self.report.violations.append(f"the sweep's own process ended with {status}")
 
     def _kill_share(
         self, deaths: list[tuple[int, ...]], caught: Event | None, until: Callable[[], bool]
@@ -174,7 +184,7 @@ class Sweep:
                 code = self._life(home, _killing(k))
                 if code not in (0, -signal.SIGKILL):
                     yield f"{where}: the life to be killed ended with {code}"
-                shutil.copytree(home, root / "seen", symlinks=True, dirs_exist_ok=False)
+                shutil.copytree(home, root / "seen", symlinks=True, copy_function=_copy)
                 yield from (
                     f"{where}: at the kill: {p}" for p in self.scenario.at_kill(root / "seen")
                 )
@@ -220,6 +230,12 @@ class Sweep:
             traceback.print_exc(file=sys.stderr)
             return 1
         return 0
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file. A command that outlives the kill may rename its files meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def _counting(log: Path) -> Callable[[str], None]:
