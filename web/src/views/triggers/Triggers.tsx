@@ -19,7 +19,8 @@ import { actionWords, whenWords } from "@/views/triggers/words";
 export type Trigger = Schemas["TriggerView"];
 type Firing = Schemas["Firing"];
 
-const ICONS: Record<Trigger["type"], LucideIcon> = {
+/** Icons of the kinds that have their own. */
+const ICONS: Partial<Record<Trigger["type"], LucideIcon>> = {
   scheduled: CalendarClock,
   delayed: Timer,
   at_time: AlarmClock,
@@ -90,7 +91,7 @@ function byDue(a: Trigger, b: Trigger): number {
 }
 
 function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: Trigger; agent: Agent | undefined; team: Team; now: number; isOpen: boolean; onOpen: (open: boolean) => void }) {
-  const Icon = ICONS[trigger.type];
+  const Icon = ICONS[trigger.type] ?? AlarmClock;
   const name = agent ? capital(agent.name) : "its agent";
   const isOver = trigger.status === "expired" || trigger.status === "cancelled";
   return (
