@@ -62,8 +62,9 @@ class Names:
             tree = ast.parse(text)
             self._define([module.name], tree)
             self.identifiers.add(module.name)
-            self.identifiers.update(name for node in ast.walk(tree) for name in _used(node))
-            self.texts |= {text for node in ast.walk(tree) for text in _text(node)}
+            for node in ast.walk(tree):
+                self.identifiers.update(_used(node))
+                self.texts.update(_text(node))
 
     def _define(self, owners: list[str], tree: ast.AST) -> None:
         """Enter what a module or class defines. A module has what its classes have, too."""
