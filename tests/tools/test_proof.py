@@ -176,7 +176,7 @@ async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later
     assert (node.status, node.waiting_reason) == (
         S.PENDING,
         "nobody is free: The team has 2 members and may have no more. Give the work to one of "
-        "them, or wait until somebody who was hired for one task is done.",
+        "them, or wait until a member that was hired for one task is done.",
     )
     [question] = [q for q in await world.questions(founded.team.id) if q.node_id == asking]
     await world.answer(question, "Yes.")

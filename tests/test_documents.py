@@ -1,0 +1,301 @@
+"""The documents name only modules, names, settings, commands and words that exist."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import click
+import pytest
+
+from agiraph.cli import agiraph
+from agiraph.location import TABLES
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src/agiraph"
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+GLOSSARY = ROOT / "docs/glossary.md"
+FOLDERS = (ROOT, SOURCE, ROOT / "web/src", ROOT / "docs")
+"""The folders that a path in a document may be relative to."""
+
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+PATH = re.compile(r"[a-z_][\w-]*(/[\w.-]+)+/?")
+DOTTED = re.compile(r"(?:\w+\.)*(\w+)\.(\w+)(?:\(.*\))?")
+CLASS = re.compile(r"[A-Z]\w*[a-z]\w*")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+TABLE = re.compile(r"\[(\w+)(?:\..+)?\]")
+WORD = re.compile(r"[a-z]\w*_\w+")
+COMMAND = re.compile(r"(?:^|[\s`])agiraph ((?:[a-z]+ ?)+)(.*)")
+OPTION = re.compile(r"--[a-z][a-z-]+")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+OF_A_HOME = re.compile(
+    r"^(agents|nodes|memory|published|scratch|spool|restored-settings|build)/"
+    r"|^\w+(\.\w+)*\.(toml|db|jsonl|md|json)\b"
+)
+"""Files of a home or of a build, which are in no checkout."""
+NOT_OURS = frozenset(
+    {
+        *("tmp_path", "SSL_CERT_FILE", "max_connections", "integrity_check", "foreign_key_check"),
+        *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"),
+    }
+)
+"""Names of pytest, OpenSSL, the databases and OpenTelemetry."""
+
+
+class Names:
+    """Every name that the source defines or uses."""
+
+    def __init__(self, sources: Iterable[tuple[Path, str]]) -> None:
+        self.members: dict[str, set[str]] = defaultdict(set)
+        """What each module, package and class defines, by its name."""
+        self.identifiers: set[str] = set()
+        self.texts: set[str] = set()
+        """Texts without spaces: statuses, variables, JSON fields, paths."""
+        for path, text in sources:
+            module = path.parent if path.stem == "__init__" else path.with_suffix("")
+            self.members[module.parent.name].add(module.name)
+            tree = ast.parse(text)
+            self._define([module.name], tree)
+            self.identifiers.add(module.name)
+            for node in ast.walk(tree):
+                self.identifiers.update(_used(node))
+                self.texts.update(_text(node))
+
+    def _define(self, owners: list[str], tree: ast.AST) -> None:
+        """Enter what a module or class defines. A module has what its classes have, too."""
+        for node in ast.iter_child_nodes(tree):
+            for owner in owners:
+                self.members[owner].update(_defined(node))
+            if isinstance(node, ast.ClassDef):
+                self._define([*owners, node.name], node)
+
+    @property
+    def parts(self) -> set[str]:
+        """The parts of all identifiers: `check_lease` has check and lease."""
+        return {part.lower() for word in self.identifiers for part in PARTS.findall(word)}
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+            yield from _set_on_self(node)
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case _:
+            pass
+
+
+def _set_on_self(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            yield inner.attr
+
+
+def _used(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+            yield name
+        case ast.keyword(arg=str(name)):
+            yield name
+        case _:
+            pass
+
+
+def _text(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield from (text for text in [node.value] if re.fullmatch(r"[\w./:-]+", text))
+
+
+@cache
+def source() -> Names:
+    return Names((path, path.read_text()) for path in sorted(SOURCE.rglob("*.py")))
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Return all identifiers, the words of texts without spaces, and those of the schema."""
+    tables = [path.read_text() for path in SOURCE.glob("store/migrations/*.sql")]
+    words = re.findall(r"\w+", "\n".join([*source().texts, *tables]))
+    return frozenset(source().identifiers.union(words))
+
+
+def is_unknown(code: str) -> bool:
+    """Whether a text in backticks names something of ours that does not exist."""
+    if code in NOT_OURS or OF_A_HOME.search(code) or code in source().texts:
+        return False
+    if PATH.fullmatch(code):
+        return _is_unknown_path(code)
+    if match := TABLE.fullmatch(code):
+        return match[1] not in TABLES
+    if VARIABLE.fullmatch(code) or CLASS.fullmatch(code) or WORD.fullmatch(code):
+        return code not in known_words()
+    members = source().members
+    if (match := DOTTED.fullmatch(code)) and match[1] in members:
+        return match[2] not in members[match[1]]
+    return False
+
+
+def _is_unknown_path(path: str) -> bool:
+    is_ours = Path(path).suffix or any((f / path.partition("/")[0]).is_dir() for f in FOLDERS)
+    candidates = (folder / f"{path}{suffix}" for folder in FOLDERS for suffix in ("", ".py"))
+    return bool(is_ours) and not any(found.exists() for found in candidates)
+
+
+def unknown_names(text: str) -> list[str]:
+    return [code for code in CODE.findall(text) if is_unknown(code)]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_name_only_what_exists(path: Path) -> None:
+    assert unknown_names(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("`services/board/planning.py`, `runtime/steps`, `docs/testing.md`", []),
+        ("`services/ringing.py`", ["services/ringing.py"]),
+        ("`runtime/ticker`", ["runtime/ticker"]),
+        ("`waiting.settle`, `Steps.recover`, `AcmeModel`", ["AcmeModel"]),
+        ("`waiting.ring`", ["waiting.ring"]),
+        ("`Dispatcher.go`", ["Dispatcher.go"]),
+        ("`AGIRAPH_HOME`, `AGIRAPH_HOUSE`", ["AGIRAPH_HOUSE"]),
+        ("`[server]`, `[servers.NAME]`, `[houses]`", ["[houses]"]),
+        ("`check_lease`, `mend_lease`", ["mend_lease"]),
+    ],
+)
+def test_the_check_of_names_finds_what_does_not_exist(text: str, found: list[str]) -> None:
+    assert unknown_names(text) == found
+
+
+def code_map(document: str) -> list[tuple[list[str], list[str]]]:
+    """Return the names in the first and in the second column of the code map, row by row."""
+    section = document.partition("## Code map")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    return [(CODE.findall(first), CODE.findall(second)) for first, second in rows]
+
+
+def modules_in(folder: Path) -> set[str]:
+    """Return the modules and packages in a folder."""
+    paths = [path for path in folder.iterdir() if path.suffix == ".py" or [*path.glob("*.py")]]
+    return {path.stem for path in paths} - {"__init__", "__main__"}
+
+
+def test_the_code_map_names_every_package_and_no_module_that_is_gone() -> None:
+    rows = code_map((ROOT / "ARCHITECTURE.md").read_text())
+    named = {package for packages, _ in rows for package in packages}
+    assert named == modules_in(SOURCE) | modules_in(SOURCE / "services")
+    gone = [
+        f"{package}: {name}"
+        for packages, names in rows
+        for package in packages[:1]
+        for name in names
+        if name.isidentifier() and name.islower() and name not in _below(packages)
+    ]
+    assert gone == []
+
+
+def _below(packages: list[str]) -> set[str]:
+    """Return the modules of these packages, and the packages themselves."""
+    folders = [folder / name for name in packages for folder in (SOURCE, SOURCE / "services")]
+    return {name for path in folders if path.is_dir() for name in modules_in(path)} | {
+        *modules_in(SOURCE),
+        "await",
+    }
+
+
+def test_the_code_map_names_every_module_of_services() -> None:
+    rows = code_map((ROOT / "ARCHITECTURE.md").read_text())
+    missing = [
+        f"{package}/{module}"
+        for packages, names in rows
+        for package in packages
+        if (SOURCE / "services" / package).is_dir()
+        for module in modules_in(SOURCE / "services" / package) - {*names}
+    ]
+    assert missing == []
+
+
+def wrong_commands(text: str) -> list[str]:
+    """Return the commands and options in a text that `agiraph` does not have."""
+    wrong: list[str] = []
+    for line in [*CODE.findall(text), *re.findall(r"^\$ (.+)$", text, re.MULTILINE)]:
+        for called, rest in COMMAND.findall(line.partition("#")[0]):
+            wrong += _wrong_parts(called.split(), rest)
+    return wrong
+
+
+def _wrong_parts(called: list[str], rest: str) -> Iterator[str]:
+    command: click.Command = agiraph
+    context = click.Context(agiraph)
+    for name in called:
+        if not isinstance(command, click.Group):
+            break
+        found = command.get_command(context, name)
+        if found is None:
+            yield name
+            return
+        command = found
+    options = {option for parameter in command.params for option in parameter.opts}
+    yield from (option for option in OPTION.findall(rest) if option not in options | {"--help"})
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_name_only_commands_and_options_that_exist(path: Path) -> None:
+    assert wrong_commands(path.read_text()) == []
+
+
+def test_the_check_of_commands_finds_what_does_not_exist() -> None:
+    text = "`agiraph tokens new NAME --scope read`, `agiraph ring`, `agiraph stop --none`\n"
+    assert wrong_commands(text) == ["ring", "--none"]
+
+
+def test_make_targets_in_documents_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for path in DOCUMENTS
+        for code in CODE.findall(path.read_text())
+        for target in re.findall(r"^make ([a-z-]+)", code)
+    }
+    assert named
+    assert named <= targets
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{path.name}: {link}"
+        for path in DOCUMENTS
+        for link in LINK.findall(path.read_text())
+        if "://" not in link and not (path.parent / link).exists()
+    ]
+    assert broken == []
+
+
+def unused_words(glossary: str, parts: set[str]) -> list[str]:
+    """Return the glossary's words of which a part is no part of any identifier in the source."""
+    defined = cast(list[str], re.findall(r"\*\*([^*]+)\*\*", glossary))
+    return [
+        term
+        for term in defined
+        if not all({word, f"{word}s", word.removesuffix("s")} & parts for word in term.split())
+    ]
+
+
+def test_the_code_uses_the_words_of_the_glossary() -> None:
+    assert unused_words(GLOSSARY.read_text(), source().parts) == []
+
+
+def test_the_check_of_the_glossary_finds_a_word_that_nobody_uses() -> None:
+    glossary = "| **yield point** | … |\n| **aftermath**, **ailment** | … |\n| **fault pint** | … |"
+    assert unused_words(glossary, source().parts) == ["ailment", "fault pint"]
