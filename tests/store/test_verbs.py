@@ -8,7 +8,7 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.domain.ids import TeamId
-from agiraph.services.lifecycle.teams import Founded
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.database import Store
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -40,7 +40,7 @@ class Renaming:
 
 @pytest.mark.parametrize("verb", [partial(rename, name="new"), Renaming(), partial(Renaming())])
 async def test_a_verb_without_a_name_is_run_like_any_other(
-    store: Store, founded: Founded, verb: Callable[..., str]
+    store: Store, founded: NewTeam, verb: Callable[..., str]
 ) -> None:
     """Fault points are named by the verb; one without a name once stopped the writer for good."""
     async with asyncio.timeout(PATIENCE_S):
@@ -53,7 +53,7 @@ async def test_a_verb_without_a_name_is_run_like_any_other(
 
 @pytest.mark.parametrize("step", ["before", "in", "after"])
 async def test_what_breaks_in_the_store_reaches_the_caller_and_nobody_else(
-    store: Store, founded: Founded, monkeypatch: pytest.MonkeyPatch, step: str
+    store: Store, founded: NewTeam, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def break_down(point: str) -> None:
         if point == f"db:{step}:rename":

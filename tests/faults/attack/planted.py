@@ -63,7 +63,7 @@ def gap_in_events() -> None:
     begun: set[str] = set()
 
     def skipping(tx: Tx, team_id: Any, said: Any, *, end: int) -> Any:
-        fresh = team_id not in begun and end & events._MOST > 0
+        fresh = team_id not in begun and end & events._SEQ_MASK > 0
         begun.add(team_id)
         return append(tx, team_id, said, end=end + 1 if fresh else end)
 
