@@ -35,7 +35,7 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 	@$(BIN)/agiraph run "$(GOAL)"
 
 test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
-	@sh tests/timed check 90 $(MAKE) --no-print-directory check
+	@sh tests/timed check 150 $(MAKE) --no-print-directory check
 	@sh tests/timed web 60 $(MAKE) --no-print-directory web-test
 	@sh tests/timed tests 420 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
@@ -51,10 +51,12 @@ chromium:
 node: setup
 	@sh tests/install-node
 
-check: setup ## Format, lint, types, import layers
+check: setup ## Format, lint, types, public API, import layers
 	@$(BIN)/ruff format --check --quiet src tests bench
 	@$(BIN)/ruff check --quiet src tests bench
 	@$(BIN)/pyright --warnings
+	@# --verifytypes looks for the package with the first Python of the PATH.
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --verifytypes agiraph --ignoreexternal > .venv/verifytypes.log || { sed -n '/^Symbols used/,$$p' .venv/verifytypes.log; exit 1; }
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "check: clean"
 

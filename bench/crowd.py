@@ -12,7 +12,7 @@ from typing import Any
 
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing.world import World
 from bench.stub import Stub
 from bench.turns import Floor, bodies, note_tool, raw_request
@@ -25,7 +25,7 @@ SECONDS = 0.2
 async def measure() -> dict[str, Any]:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     with Stub(CALLS, delay=SECONDS) as stub:
-        keys = Keys(openai_key="k", openai_url=stub.url)
+        keys = Keys({"openai": Account(key="k", base_url=stub.url)})
         world = World(
             home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
         )

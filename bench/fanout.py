@@ -15,7 +15,7 @@ from typing import Any
 from agiraph.domain.agents import Limits
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from bench.stub import Stub
@@ -59,7 +59,7 @@ async def measure() -> dict[str, Any]:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     limits = Limits(agents=WORKERS + 1, children=WORKERS, hires_per_minute=WORKERS + 1)
     with Stub(TURNS, delay=SECONDS, ending="publish") as stub:
-        keys = Keys(openai_key="k", openai_url=stub.url)
+        keys = Keys({"openai": Account(key="k", base_url=stub.url)})
         world = World(
             home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
         )

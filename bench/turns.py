@@ -21,7 +21,7 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget
-from agiraph.providers.registry import Keys
+from agiraph.providers.registry import Account, Keys
 from agiraph.run_context import RunContext
 from agiraph.testing.world import World
 from agiraph.tools.base import Tool, tool
@@ -54,7 +54,7 @@ def written() -> dict[str, int]:
 async def ours(url: str, stamps: Stamps) -> dict[str, float]:
     """Run agiraph with everything on: journal, events, costs, budget, circuit breaker."""
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
-    keys = Keys(openai_key="k", openai_url=url)
+    keys = Keys({"openai": Account(key="k", base_url=url)})
     world = World(
         home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), validates_events=False
     )

@@ -30,7 +30,14 @@ def seconds_of(item: pytest.Item) -> float:
     """A long test's share of the box; zero if it does a fixed amount of work."""
     marker = item.get_closest_marker("long")
     share = 0.0 if marker is None else float(marker.kwargs.get("share", 0.0))
-    return share * float(item.config.getoption("--minutes")) * 60
+    return share * minutes_of(item) * 60
+
+
+def minutes_of(item: pytest.Item) -> float:
+    """The minutes of the whole box, as `--minutes` gives them."""
+    minutes = item.config.getoption("--minutes")
+    assert minutes is not None
+    return float(minutes)
 
 
 def turn(item: pytest.Item) -> tuple[bool, float]:
@@ -40,7 +47,7 @@ def turn(item: pytest.Item) -> tuple[bool, float]:
     the rest. So a short one must come after the longest.
     """
     seconds = seconds_of(item)
-    most = float(item.config.getoption("--minutes")) * 60 / 2
+    most = minutes_of(item) * 60 / 2
     return seconds < most, seconds
 
 

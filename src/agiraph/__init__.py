@@ -1,0 +1,144 @@
+"""Agiraph: a persistent multi-agent runtime. These names are its public API.
+
+- `Client` talks to a running server; the views and values are what its methods return.
+- `World`, `ModelServer` and the scripted models test agents without a real model.
+
+Every other module is internal and may change with any release. The names are loaded when they are
+first used: a command that asks a server must not load the runtime.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agiraph.api.views import (
+        AgentView,
+        AttachmentView,
+        CostView,
+        CreatedTriggerView,
+        EmergencyStopView,
+        FileView,
+        FolderView,
+        HealthView,
+        HeldView,
+        InboxItem,
+        InboxPage,
+        IssuedToken,
+        LinkView,
+        MessageView,
+        NodeDetail,
+        NodeView,
+        SearchHitView,
+        StageView,
+        TeamView,
+        ThreadView,
+        TokenView,
+        ToolCallView,
+        TriggerView,
+        TurnView,
+    )
+    from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
+    from agiraph.domain.access import AuditEntry
+    from agiraph.domain.costs import TeamCosts
+    from agiraph.domain.errors import Declined, NotFound, Unreachable
+    from agiraph.domain.events import Event
+    from agiraph.domain.knowledge import Change, Insight, Memory, NoteDraft
+    from agiraph.domain.triggers import Firing
+    from agiraph.testing import (
+        Call,
+        ManualClock,
+        ModelServer,
+        PowerCut,
+        ReactiveModel,
+        Says,
+        ScriptedModel,
+        ScriptExhausted,
+        World,
+        call,
+        says,
+    )
+
+__all__ = [
+    "AgentView",
+    "AttachmentView",
+    "AuditEntry",
+    "Call",
+    "Change",
+    "Client",
+    "ConnectionLost",
+    "CostView",
+    "CreatedTriggerView",
+    "Declined",
+    "EmergencyStopView",
+    "Event",
+    "FileView",
+    "Firing",
+    "FolderView",
+    "Frame",
+    "HealthView",
+    "HeldView",
+    "InboxItem",
+    "InboxPage",
+    "Insight",
+    "IssuedToken",
+    "LinkView",
+    "ManualClock",
+    "Memory",
+    "MessageView",
+    "ModelServer",
+    "NodeDetail",
+    "NodeView",
+    "NotFound",
+    "NoteDraft",
+    "PowerCut",
+    "ReactiveModel",
+    "ReplyDelta",
+    "Resync",
+    "Says",
+    "ScriptExhausted",
+    "ScriptedModel",
+    "SearchHitView",
+    "StageView",
+    "TeamCosts",
+    "TeamView",
+    "ThreadView",
+    "TokenView",
+    "ToolCallView",
+    "TriggerView",
+    "TurnView",
+    "Unreachable",
+    "World",
+    "call",
+    "says",
+]
+
+_VIEWS = "agiraph.api.views"
+_MODULES = {
+    "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
+    "agiraph.domain.access": ("AuditEntry",),
+    "agiraph.domain.costs": ("TeamCosts",),
+    "agiraph.domain.errors": ("Declined", "NotFound", "Unreachable"),
+    "agiraph.domain.events": ("Event",),
+    "agiraph.domain.knowledge": ("Change", "Insight", "Memory", "NoteDraft"),
+    "agiraph.domain.triggers": ("Firing",),
+    "agiraph.testing": (
+        "Call", "ManualClock", "ModelServer", "PowerCut", "ReactiveModel", "Says",
+        "ScriptExhausted", "ScriptedModel", "World", "call", "says",
+    ),
+}  # fmt: skip
+"""The names by the module that has them; all others are views."""
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+# Hidden from type checkers: they would take any misspelt name for one that this function returns.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'agiraph' has no attribute {name!r}")
+        module = next((module for module, names in _MODULES.items() if name in names), _VIEWS)
+        value = globals()[name] = getattr(import_module(module), name)
+        return value

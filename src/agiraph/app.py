@@ -34,7 +34,7 @@ from agiraph.store.server_clock import ServerClock, skew_warning
 from agiraph.tools.base import Tool
 from agiraph.web.access import Web
 
-log = logging.getLogger("agiraph.app")
+log: logging.Logger = logging.getLogger("agiraph.app")
 
 LOCK_CHECK_S = 5.0
 """How often a runtime checks that the lock on its home still keeps others out."""
@@ -69,7 +69,7 @@ class Runtime:
         self.home = home
         self._lock = lock
         self.store = store
-        self.clock = store.clock
+        self.clock: Clock = store.clock
         self.models = models
         self.engine = engine
         self.outbox = outbox

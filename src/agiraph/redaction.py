@@ -95,7 +95,7 @@ class Redactor:
         # Twice the longest form, because it may contain line breaks. The overlap is searched again.
         self._overlap = 2 * max(map(len, self._forms), default=0)
         self._kept = b""
-        self.count = 0
+        self.count: int = 0
         """How many secrets were masked."""
 
     def stream(self, source: IO[bytes]) -> Iterator[bytes]:

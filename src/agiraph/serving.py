@@ -27,7 +27,7 @@ from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
 from agiraph.services import access
 
-log = logging.getLogger("agiraph.serving")
+log: logging.Logger = logging.getLogger("agiraph.serving")
 
 T = TypeVar("T")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
@@ -94,8 +94,7 @@ async def _opened_with_retries(
     async with contextlib.AsyncExitStack() as stack:
         while True:
             try:
-                if _is_shared(settings):
-                    await _unless_asked(asked, _check_reachable(settings.database_url))
+                await _check_database(settings, asked)
                 opened = await stack.enter_async_context(opening())
                 break
             except temporary as error:
@@ -106,10 +105,13 @@ async def _opened_with_retries(
         yield opened
 
 
-async def _check_reachable(url: str) -> None:
+async def _check_database(settings: Settings, asked: asyncio.Event) -> None:
+    """Raise `StoreUnavailable` if a database server cannot be reached; a file is not checked."""
+    if not _is_shared(settings):
+        return
     from agiraph.store.reachability import check  # imports asyncpg, which SQLite homes do not need
 
-    await check(url)
+    await _unless_asked(asked, check(settings.database_url))
 
 
 async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -> None:
@@ -133,7 +135,7 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Running
     sock = bind(address.host, address.port)
     port = sock.getsockname()[1]
     hub, forwarder = Hub(), _DeltaForwarder()
-    try:
+    with contextlib.closing(sock):
         async with _runtime(settings, forwarder) as runtime:
             api = _api(settings, runtime, hub, port)
             app = build(api, alone=not _is_shared(settings))
@@ -144,18 +146,27 @@ async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[Running
                 key=address.key,
                 limits=address.limits,
             )
-            async with _feeding_hub(settings, runtime, hub, forwarder):
-                if works:
-                    await runtime.start()
-                await server.start()
-                try:
-                    yield RunningServer(runtime=runtime, api=api, port=port)
-                finally:
-                    hub.close()
-                    # In parallel: connections get time to close, commands to end.
-                    await asyncio.gather(server.stop(), runtime.stop())
+            async with (
+                _feeding_hub(settings, runtime, hub, forwarder),
+                _started(server, runtime, hub, works=works),
+            ):
+                yield RunningServer(runtime=runtime, api=api, port=port)
+
+
+@contextlib.asynccontextmanager
+async def _started(
+    server: Server, runtime: Runtime, hub: Hub, *, works: bool
+) -> AsyncGenerator[None]:
+    """Run the server, and with `works` the background work; stop both at the end."""
+    if works:
+        await runtime.start()
+    await server.start()
+    try:
+        yield
     finally:
-        sock.close()
+        hub.close()
+        # In parallel: connections get time to close, commands to end.
+        await asyncio.gather(server.stop(), runtime.stop())
 
 
 def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:

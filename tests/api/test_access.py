@@ -15,7 +15,7 @@ from agiraph import config, serving
 from agiraph.api.app import routes
 from agiraph.api.deps import Timeouts
 from agiraph.api.listen_address import Address
-from agiraph.domain.access import SCOPES, covers
+from agiraph.domain.access import SCOPES, Scope, covers
 from agiraph.domain.errors import Misconfigured
 from agiraph.services import access
 from tests.api.serving import Served
@@ -36,7 +36,7 @@ async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Iss
 
 
 async def test_every_operation_takes_its_scope_and_no_lesser_one(served: Served) -> None:
-    secrets = {scope: (await issued(served, scope)).secret for scope in SCOPES}
+    secrets: dict[Scope, str] = {scope: (await issued(served, scope)).secret for scope in SCOPES}
     for method, path, wanted in OPERATIONS:
         concrete = path.removeprefix("/api").replace("{", "").replace("}", "")
         for scope, secret in secrets.items():

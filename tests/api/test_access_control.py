@@ -13,7 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agiraph.api.access_control import Caller
 from agiraph.api.app import routes
 from agiraph.api.server import Server, bind
+from agiraph.domain.access import SCOPES
 from agiraph.services import access
+from agiraph.store.tx import Tx
 from tests.api.serving import TOKEN, Served, serving
 
 BODY = b'{"goal": "Take over", "start": false}'
@@ -190,10 +192,9 @@ async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
         await server.stop()
 
 
-def _secrets(tx: object) -> dict[str, str]:
-    made = {
-        scope: access.issue(tx, kind="token", name=scope, scope=scope)  # type: ignore[arg-type]
-        for scope in ("read", "talk", "operate", "admin")
+def _secrets(tx: Tx) -> dict[str, str]:
+    made: dict[str, access.Issued] = {
+        scope: access.issue(tx, kind="token", name=scope, scope=scope) for scope in SCOPES
     }
     made["session"] = access.issue(tx, kind="session", name="browser", scope="admin")
     made["revoked"] = access.issue(tx, kind="token", name="gone", scope="admin")

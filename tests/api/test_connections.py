@@ -224,7 +224,7 @@ async def test_without_a_place_a_client_is_refused_and_the_others_go_on(tmp_path
 
 
 def test_places_are_counted_by_address_and_in_all() -> None:
-    all_ = Connections(Limits(per_address=2), most=8)
+    all_ = Connections(Limits(per_address=2), max_open=8)
     first, second = all_.admit("a"), all_.admit("a")
     assert first is not None
     assert second is not None
@@ -237,7 +237,7 @@ def test_places_are_counted_by_address_and_in_all() -> None:
 
 
 def test_a_proxy_may_have_as_many_as_there_is_room_for() -> None:
-    all_ = Connections(Limits(per_address=0), most=8)
+    all_ = Connections(Limits(per_address=0), max_open=8)
     for _ in range(6):
         all_.admit("proxy")
     assert len(all_.half_read) == 4

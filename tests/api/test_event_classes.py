@@ -116,8 +116,8 @@ async def test_a_world_validates_what_it_emits(world: World) -> None:
     world.script("ada", says("Done.", call("finish", summary="done")))
     founded = await world.found("Say it")
     await world.settle()
-    assert world.mismatches == []
+    assert world.invalid_events == []
     await world.store.write(spoil, founded.team.id)
-    [found] = world.mismatches
+    [found] = world.invalid_events
     assert found.startswith("node.checkpoint: ")
-    world.mismatches.clear()
+    world.invalid_events.clear()

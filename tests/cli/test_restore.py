@@ -173,7 +173,10 @@ def named(name: str) -> Change:
 
 
 def without(name: str) -> Change:
-    return lambda parts: parts.members.pop(name) and None
+    def change(parts: Parts) -> None:
+        del parts.members[name]
+
+    return change
 
 
 def said(**fields: Any) -> Change:

@@ -97,6 +97,7 @@ def test_intervals_happen_every_time_the_clock_shows_them() -> None:
 def test_a_day_that_a_zone_left_out_is_made_up_for_once() -> None:
     after = datetime(2011, 12, 29, 23, 30, tzinfo=UTC)
     first = parse("0 12 * * *", "Pacific/Apia").next(after)
+    assert first is not None
     assert first == datetime(2011, 12, 30, 10, 0, tzinfo=UTC)  # 00:00 on the 31st
     assert parse("0 12 * * *", "Pacific/Apia").next(first) == datetime(
         2011, 12, 30, 22, 0, tzinfo=UTC

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from agiraph.domain.agents import Rule
 from agiraph.providers.base import Request
@@ -46,7 +47,7 @@ async def world_of(home: Path, react: React) -> World:
     return world
 
 
-async def found_once(world: World, **more: object) -> NewTeam | None:
+async def found_once(world: World, **more: Any) -> NewTeam | None:
     """The scenario's team, founded in whichever life gets to it first."""
     found = await world.store.read(rows.every)
     if found:

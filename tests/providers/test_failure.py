@@ -13,11 +13,12 @@ from agiraph.providers.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Status
+from agiraph.testing.scripted import Line
 
 REQUEST = Request(transcript=Transcript())
 
 
-def _down(times: int) -> list[BaseException]:
+def _down(times: int) -> list[Line]:
     return [ModelUnavailable("down") for _ in range(times)]
 
 

@@ -5,6 +5,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -235,7 +236,8 @@ async def test_a_proxy_that_wants_another_password_is_named_without_it(
 ) -> None:
     async with ProxyServer(1, refusal=b"407 Proxy Authentication Required").open() as proxy:
         setting = f"http://ada:{PASSWORD}@127.0.0.1:{proxy.port}"
-        http = client(opened, **{f"{scheme}_proxy": setting})
+        environ: dict[str, Any] = {f"{scheme}_proxy": setting}
+        http = client(opened, **environ)
         error = await error_of(http, f"{scheme}://{HOST}/v1")
 
     assert isinstance(error, ModelRefused)

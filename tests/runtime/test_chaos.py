@@ -233,7 +233,8 @@ async def test_whatever_happens_for_minutes_all_work_is_done_once(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog, box: Box, seed: int
 ) -> None:
     for number in count(seed):
-        acts = random.Random(number).choices(["kill", "hang", "restart"], [12, 4, 3], k=50)
+        kinds: list[Act] = ["kill", "hang", "restart"]
+        acts = random.Random(number).choices(kinds, [12, 4, 3], k=50)
         folder = tmp_path / str(number)
         folder.mkdir()
         chaos = await begin(folder, postgres, seed=number, agents=40, messages=15, acts=acts)

@@ -1,6 +1,7 @@
 """Looking back: what an agent learned from its work is kept once, with the thread it comes from."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ async def stands(world: World, status: NodeStatus) -> bool:
     return [row[0] for row in await world.store.read(reflections)] == [status]
 
 
-async def begun(world: World, thinker: Thinker, **more: object) -> NewTeam:
+async def begun(world: World, thinker: Thinker, **more: Any) -> NewTeam:
     """A team that learns, with nothing to do yet."""
     world.model("ada", thinker)
     return await world.found("Watch the market", learns=True, start=False, mode="infinite", **more)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
         yield opened
 
 
-async def idle(world: World, **more: object) -> tuple[NewTeam, Agent]:
+async def idle(world: World, **more: Any) -> tuple[NewTeam, Agent]:
     founded = await world.found("Track tech stocks", start=False, **more)
     return founded, founded.coordinator
 

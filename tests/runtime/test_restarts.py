@@ -146,6 +146,7 @@ async def is_done_once(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path / 'home' / 'agiraph.db'}", SystemClock())
     [team] = await store.read(rows.every)
     [node] = await store.read(nodes.board, team.id)
+    assert node.assignee_id is not None
     [thread] = await store.read(threads.of_agent, node.assignee_id)
     turns = await store.read(threads.turns, thread.id)
     ends = [e for e in await store.read(events.after, team.id, 0) if e.type == "node.completed"]

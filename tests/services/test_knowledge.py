@@ -124,9 +124,10 @@ async def test_what_says_less_than_is_known_adds_its_source_and_no_row_to_a_prom
 
 async def test_repetition_without_a_new_source_adds_no_confidence(world: World) -> None:
     agent = await ada(world)
-    for _ in range(5):
-        stands = await learn(world, agent, "The moon is made of cheese", confidence=0.3)
-    assert stands.confidence == 0.3
+    told = [
+        await learn(world, agent, "The moon is made of cheese", confidence=0.3) for _ in range(5)
+    ]
+    assert told[-1].confidence == 0.3
     assert len(await contents(world, agent)) == 1
 
 

@@ -251,8 +251,10 @@ connection.execute("rollback")
 def held(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
     """Another program in the middle of a transaction: for so long, or until its input ends."""
     command = [sys.executable, "-c", HOLDER, str(path), *seconds]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as holder:  # type: ignore[call-overload]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
         assert holder.stdout.readline() == "held\n"
         yield holder
         holder.stdin.close()

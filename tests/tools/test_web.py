@@ -78,7 +78,7 @@ async def test_a_page_comes_as_markdown_between_marks_it_cannot_know(
 
 async def test_the_same_page_reads_the_same(world: World, there: Site) -> None:
     """So that a model which goes in circles is noticed."""
-    fetch = ("web_fetch", {"url": there.url("/page")})
+    fetch: tuple[str, dict[str, object]] = ("web_fetch", {"url": there.url("/page")})
     one, other = await told(world, fetch, fetch)
     assert one == other
 

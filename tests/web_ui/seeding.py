@@ -122,6 +122,7 @@ def _tell_of(tx: Tx, node: WorkNode) -> None:
 
 def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
     """Rounds of eight events: two replies with a call each, a remark, a question and an answer."""
+    assert thread.node_id is not None
     page = threads.append_point(tx, thread.id)
     for n in numbers:
         for part in range(2):
@@ -157,6 +158,7 @@ def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
 
 
 def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -> None:
+    assert thread.node_id is not None
     tx.emit(
         thread.team_id,
         TurnAdded(

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-log = logging.getLogger("agiraph.api")
+log: logging.Logger = logging.getLogger("agiraph.api")
 
 LOG_EVERY_S = 60.0
 """Closed connections are logged at once, then counted and logged once in this time."""

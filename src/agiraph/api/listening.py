@@ -60,7 +60,7 @@ class HttpProtocol(_TracksStalls, HttpToolsProtocol):
         socket_protocol = functools.partial(
             WebSocketProtocol, all_connections=connections, connection=connection
         )
-        self.ws_protocol_class = cast(Any, socket_protocol)
+        self.ws_protocol_class: Any = cast(Any, socket_protocol)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._one.transport = transport
@@ -113,7 +113,8 @@ class WebSocketProtocol(_TracksStalls, WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._all.enter(self._one, "websocket")
-        self.app_state = {**self.app_state, ABORT: cast(asyncio.Transport, transport).abort}
+        abort = cast(asyncio.Transport, transport).abort
+        self.app_state: dict[str, Any] = {**self.app_state, ABORT: abort}
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

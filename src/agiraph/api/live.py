@@ -135,14 +135,14 @@ class Hub:
     def __init__(self) -> None:
         self.subscribers: set[Subscriber] = set()
         self.replies: dict[ThreadId, PartialReply] = {}
-        self.lost = 0
+        self.lost: int = 0
         """Clients that were closed because they were too slow, since the start."""
-        self.events_published = 0
-        self.is_over = False
-        self.queued = QueuedBytes()
+        self.events_published: int = 0
+        self.is_over: bool = False
+        self.queued: QueuedBytes = QueuedBytes()
         self.callers: Counter[str] = Counter()
         """Open WebSockets by caller."""
-        self.pages = asyncio.Semaphore(PAGES_IN_MEMORY)
+        self.pages: asyncio.Semaphore = asyncio.Semaphore(PAGES_IN_MEMORY)
         """Acquired while a page of history is in memory."""
 
     def enter(self, caller: str) -> bool:

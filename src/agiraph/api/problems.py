@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -25,7 +25,7 @@ from agiraph.domain.errors import (
     StoreUnavailable,
 )
 
-log = logging.getLogger("agiraph.api")
+log: logging.Logger = logging.getLogger("agiraph.api")
 
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
@@ -53,7 +53,7 @@ class FieldError(BaseModel):
 class Problem(BaseModel):
     """What went wrong, and what to do about it."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         json_schema_extra={
             "example": {
                 "type": "about:blank",

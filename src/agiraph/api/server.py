@@ -88,7 +88,8 @@ class Server:
         )
         self._server = _Server(config)
         limits = limits or Limits()
-        self.connections = self._server.connections = Connections(limits, places(limits))
+        self.connections: Connections = Connections(limits, places(limits))
+        self._server.connections = self.connections
         self._socket = sock
         self._task: asyncio.Task[None] | None = None
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agiraph import logs
 from agiraph.domain.ids import new_id
 
-log = logging.getLogger("agiraph.api")
+log: logging.Logger = logging.getLogger("agiraph.api")
 
 HEADER = b"x-request-id"
 _VALID_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")

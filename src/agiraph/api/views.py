@@ -1,7 +1,7 @@
 """Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,7 +21,7 @@ DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 class View(BaseModel):
     # Deferred: a command uses one or two of the views, and building all of them would slow its
     # start. Fields have no docstrings either: pydantic would parse this file once per class.
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
 
 class CostView(View):

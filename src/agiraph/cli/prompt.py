@@ -23,8 +23,8 @@ class Prompt:
 
     def __init__(self, console: Console, history: Path, words: Sequence[str]) -> None:
         self.console = console
-        self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        self.interrupted = asyncio.Event()
+        self.is_terminal: bool = sys.stdin.isatty() and sys.stdout.isatty()
+        self.interrupted: asyncio.Event = asyncio.Event()
         """Set when the person presses Ctrl-C between two lines."""
         self._history = history
         self._words = words

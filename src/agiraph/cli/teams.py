@@ -1,5 +1,8 @@
 """`agiraph teams`, `board`, `stop`, `pause` and `resume`: list teams and control them."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 from rich.console import Console
 
@@ -7,7 +10,13 @@ from agiraph.api.views import TeamView
 from agiraph.cli import tables
 from agiraph.cli.session import as_json, clean, command, connected, source
 
-json_option = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+F = TypeVar("F", bound=Callable[..., Any] | click.Command)
+
+
+def json_option(function: F) -> F:
+    """Give a command the option `--json`."""
+    add = click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
+    return add(function)
 
 
 @click.command()

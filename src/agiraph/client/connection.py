@@ -52,7 +52,7 @@ class Connection:
         trust: ssl.SSLContext | None = None,
         session: aiohttp.ClientSession | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url: str = url.rstrip("/")
         self._token = token
         self._patience = patience
         self._trust = trust

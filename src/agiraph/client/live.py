@@ -58,13 +58,15 @@ Frame = Event | ReplyDelta | Resync | ConnectionLost
 
 @dataclass(slots=True, kw_only=True)
 class _Position:
-    """The last event numbers of a follower, kept across connections."""
+    """The last event numbers and the backoff of a follower, kept across connections."""
 
     cursors: dict[str, int]
     team: str | None
     """The team it follows; None: all teams."""
     epoch: str = ""
     """The id of the database that the numbers belong to."""
+    wait_s: float = _FIRST_WAIT
+    """How long to wait before the next connection: doubled after each, reset by each frame."""
 
 
 class Live(Connection):
@@ -97,14 +99,11 @@ class Live(Connection):
 
     async def _reconnecting(self, position: _Position) -> AsyncGenerator[Frame]:
         """Connect again and again, each time from the last event number."""
-        wait = _FIRST_WAIT
         while True:
             why = "The server closed the connection."
             try:
                 async for frame in self._connected(position):
-                    wait = _FIRST_WAIT
-                    if frame is not None:
-                        yield frame
+                    yield frame
             except aiohttp.WSServerHandshakeError as error:
                 await self.check()  # raises the reason if the token was refused
                 if position.team is not None:
@@ -113,10 +112,10 @@ class Live(Connection):
             except (aiohttp.ClientError, OSError) as error:
                 why = str(error) or "The connection broke."
             yield ConnectionLost(why=why)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            await asyncio.sleep(position.wait_s)
+            position.wait_s = min(position.wait_s * 2, _LONGEST_WAIT)
 
-    async def _connected(self, position: _Position) -> AsyncGenerator[Frame | None]:
+    async def _connected(self, position: _Position) -> AsyncGenerator[Frame]:
         path = "/events"
         if position.team is not None:
             path = (
@@ -132,7 +131,7 @@ class Live(Connection):
                 subscription = {"op": "subscribe", "cursors": position.cursors}
                 await socket.send_str(orjson.dumps(subscription).decode())
             while (said := await _receive(socket)) is not None:
-                yield None  # the connection works
+                position.wait_s = _FIRST_WAIT
                 async for frame in self._frames_of(said, position):
                     yield frame
         if socket.close_code == _UNAUTHORIZED:

@@ -189,8 +189,8 @@ class Transcript:
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
         self._refs: set[str] = set()
-        self.cuts = 0
-        self.first = 0
+        self.cuts: int = 0
+        self.first: int = 0
         """The index of the first turn that is shown: the newest summary, if there is one."""
         self.tainted_by: str | None = None
         """Where words in it came from that nobody on the team vouches for."""

@@ -130,10 +130,10 @@ class Cron:
         """Yield the days that match, beginning with this one."""
         year, month = day.year, day.month
         for _ in range(MOST_MONTHS):
+            # `_matches` checks the month too; skipping its days here keeps rare months fast.
             if month in self.months:
-                for number in range(day.day, calendar.monthrange(year, month)[1] + 1):
-                    if self._matches(found := date(year, month, number)):
-                        yield found
+                days = range(day.day, calendar.monthrange(year, month)[1] + 1)
+                yield from filter(self._matches, (date(year, month, n) for n in days))
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
             if year > LAST_YEAR:
                 return

@@ -34,7 +34,7 @@ class Archive:
     def __init__(self, tar: tarfile.TarFile, manifest: Manifest, members: list[tarfile.TarInfo]):
         self._tar = tar
         self.manifest = manifest
-        self.files = {
+        self.files: dict[str, tarfile.TarInfo] = {
             member.name.removeprefix(FILES): member
             for member in members
             if member.name.startswith(FILES)

@@ -52,7 +52,7 @@ FLEETING = ("/tmp", "/var/tmp", "/run")
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/bus", "/proc/fs", "/proc/irq")
 """With /sys, the files by which root could change the machine without any capability."""
 
-libc = ctypes.CDLL(None, use_errno=True)
+libc: ctypes.CDLL = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int, what: str) -> int:

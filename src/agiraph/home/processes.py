@@ -93,10 +93,10 @@ class Guard:
         self.limits = limits
         self.alone = alone
         """Whether this is process 1 of a pid namespace: then /proc shows this command alone."""
-        self.pause = SLOW
+        self.pause: float = SLOW
         floor = limits["free_disk_mib"] * MIB
         # On a disk that is full already the command may still use half of what is left.
-        self.floors = {
+        self.floors: dict[str, int] = {
             folder: floor if floor < left else left // 2
             for folder in folders
             if os.path.isdir(folder)

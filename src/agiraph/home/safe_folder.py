@@ -60,7 +60,7 @@ class Folder:
     def __init__(self, fd: int, *, name: str, opener: Opener) -> None:
         self._fd = fd
         self._opener = opener
-        self.name = name
+        self.name: str = name
         """Its name in error messages; empty for the folder from which all paths start."""
 
     @classmethod

@@ -19,7 +19,7 @@ from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.home.scopes import Area, Scope
 
-log = logging.getLogger("agiraph.commands")
+log: logging.Logger = logging.getLogger("agiraph.commands")
 
 MOST_PUBLISHED = 200
 """The most `published` folders that a command sees: its references, then the newest."""

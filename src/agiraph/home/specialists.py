@@ -17,7 +17,7 @@ from agiraph.domain.agents import Specialist
 from agiraph.domain.errors import Refused
 from agiraph.home.layout import Home
 
-log = logging.getLogger("agiraph.specialists")
+log: logging.Logger = logging.getLogger("agiraph.specialists")
 
 LONGEST = 64 * 1024
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)

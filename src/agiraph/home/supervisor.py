@@ -39,7 +39,6 @@ else:
 if TYPE_CHECKING or __package__:
     from agiraph.home import confinement
     from agiraph.home.processes import (
-        MIB,
         Guard,
         boot,
         born,
@@ -54,7 +53,7 @@ else:
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(folder.removesuffix("/__pycache__"))
     import confinement
-    from processes import MIB, Guard, boot, born, descendants, describe, has_children, kill, read
+    from processes import Guard, boot, born, descendants, describe, has_children, kill, read
 
 SPOOL_MARK = "AGIRAPH_SPOOL"
 """The environment variable with the spool's path that marks a command's processes where there is
@@ -85,7 +84,7 @@ WATCHED = ("/tmp", "/var/tmp")
 EAGERNESS = b"500"
 """The command's oom_score_adj: if memory runs out, the kernel kills it before the runtime."""
 
-libc = ctypes.CDLL(None)
+libc: ctypes.CDLL = ctypes.CDLL(None)
 
 
 class Output:
@@ -93,10 +92,10 @@ class Output:
 
     def __init__(self) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        self.file = os.open("output", flags, 0o600, dir_fd=SPOOL)
-        self.bytes = 0
-        self.room = OUTPUT_CAP - 2 * OUTPUT_END
-        self.end = b""
+        self.file: int = os.open("output", flags, 0o600, dir_fd=SPOOL)
+        self.bytes: int = 0
+        self.room: int = OUTPUT_CAP - 2 * OUTPUT_END
+        self.end: bytes = b""
 
     def take(self, pipe: int) -> int:
         """Move one piece from the pipe to the disk; return its size, 0 if there is none."""
@@ -142,26 +141,33 @@ class Order:
     """The command line of the supervisor, decoded."""
 
     def __init__(self, arguments: list[str]) -> None:
-        self.spool, parent, timeout, self.cwd, self.digest, spec, self.command = arguments
+        spool, parent, timeout, cwd, digest, spec, command = arguments
+        self.spool: str = spool
+        self.cwd: str = cwd
+        self.digest: str = digest
+        self.command: str = command
         given: dict[str, Any] = marshal.loads(bytes.fromhex(spec))
         self.limits: dict[str, int] = given["limits"]
         self.view: dict[str, Any] | None = given["view"]
-        self.parent = int(parent)
-        self.timeout = float(timeout)
+        self.parent: int = int(parent)
+        self.timeout: float = float(timeout)
         # Not os.environ: Python may have added LC_CTYPE to it (PEP 538).
-        entries = read("/proc/self/environ").split(b"\0")
-        self.environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-        self.isolation = self.environment.pop(ISOLATION.encode(), b"").decode()
+        entries = [e for e in read("/proc/self/environ").split(b"\0") if b"=" in e]
+        self.environment: dict[bytes, bytes] = dict(entry.split(b"=", 1) for entry in entries)
+        self.isolation: str = self.environment.pop(ISOLATION.encode(), b"").decode()
 
 
 class Warden:
     """Process 1 of the command: starts it, reaps orphans, checks limits; its death kills all."""
 
     def __init__(self, order: Order) -> None:
-        self.may_start, self.go = os.pipe()
-        self.report, self.reports = os.pipe()
-        self.output, self.outputs = os.pipe()
-        self.pid = os.fork()
+        self._may_start, go = os.pipe()
+        report, self._reports = os.pipe()
+        output, self._outputs = os.pipe()
+        self.go: int = go
+        self.report: int = report
+        self.output: int = output
+        self.pid: int = os.fork()
         if self.pid == 0:
             try:
                 self.live(order)
@@ -169,7 +175,7 @@ class Warden:
                 sys.excepthook(type(error), error, error.__traceback__)
             finally:
                 os._exit(1)
-        for theirs in (self.may_start, self.reports, self.outputs):
+        for theirs in (self._may_start, self._reports, self._outputs):
             os.close(theirs)
         os.set_blocking(self.output, False)
 
@@ -181,7 +187,7 @@ class Warden:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.close(self.go)
-        if not os.read(self.may_start, 1):
+        if not os.read(self._may_start, 1):
             return  # the supervisor died before it gave the start signal
         alone = order.isolation != "plain" and confinement.show_own_processes()
         try:
@@ -189,7 +195,7 @@ class Warden:
             guard = Guard(order.limits, [order.cwd, *WATCHED], alone=alone)
             main = self.start(order)
         except OSError as error:
-            os.write(self.outputs, f"The command could not be started: {error}\n".encode())
+            os.write(self._outputs, f"The command could not be started: {error}\n".encode())
             self.tell(127 << 8)
             return
         while not self.is_over(main):
@@ -199,7 +205,7 @@ class Warden:
             signal.sigtimedwait({signal.SIGCHLD}, guard.pause)
 
     def tell(self, report: int) -> None:
-        os.write(self.reports, report.to_bytes(4, "little"))
+        os.write(self._reports, report.to_bytes(4, "little"))
 
     def is_over(self, main: int) -> bool:
         """Reap ended children, report the command's status; return whether no process is left."""
@@ -220,8 +226,8 @@ class Warden:
                     order.environment,
                     file_actions=[
                         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                        (os.POSIX_SPAWN_DUP2, self.outputs, 1),
-                        (os.POSIX_SPAWN_DUP2, self.outputs, 2),
+                        (os.POSIX_SPAWN_DUP2, self._outputs, 1),
+                        (os.POSIX_SPAWN_DUP2, self._outputs, 2),
                     ],
                     setsid=True,
                     setsigmask=(),
@@ -237,7 +243,7 @@ def restrict(order: Order, *, alone: bool) -> None:
     os.chdir(order.cwd)
     with open("/proc/self/oom_score_adj", "wb") as file:
         file.write(EAGERNESS)
-    most = order.limits["file_mib"] * MIB
+    most = order.limits["file_mib"] * 1024 * 1024
     _, hardest = resource.getrlimit(resource.RLIMIT_FSIZE)
     if hardest == resource.RLIM_INFINITY or most < hardest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
@@ -258,13 +264,13 @@ class Watch:
     def __init__(self, warden: Warden, output: Output) -> None:
         self.warden = warden
         self.output = output
-        self.stops, stop = os.pipe()
+        self._stops, stop = os.pipe()
         os.set_blocking(stop, False)
         signal.set_wakeup_fd(stop, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, wake_up)
-        self.poll = select.poll()
-        for pipe in (warden.report, CONTROL, self.stops, warden.output):
+        self.poll: select.poll = select.poll()
+        for pipe in (warden.report, CONTROL, self._stops, warden.output):
             self.poll.register(pipe, select.POLLIN)
 
     def wait(self, deadline: float) -> tuple[str, int | None]:
@@ -371,8 +377,7 @@ def main() -> None:
         order.environment[SPOOL_MARK.encode()] = os.fsencode(order.spool)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     warden = Warden(order)
-    output = Output()
-    watch = Watch(warden, output)
+    watch = Watch(warden, Output())
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     # The runtime may have died before prctl: then no signal ever comes.
     if os.getppid() != order.parent:
@@ -385,9 +390,9 @@ def main() -> None:
     if ended in ("timed_out", "cancelled"):
         watch.ask_to_end()
     watch.end(order.isolation)
-    output.finish(warden.output)
+    watch.output.finish(warden.output)
     ended = "interrupted" if ended == "gone" else ended
-    write_result(order, ended, status, output, time.monotonic() - begun)
+    write_result(order, ended, status, watch.output, time.monotonic() - begun)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
         self._reset()
 
     def _reset(self) -> None:
-        self.status = 0
+        self.status: int = 0
         self.headers: dict[str, str] = {}
         self._header_bytes = 0
         self._unread: list[bytes] = []

@@ -19,7 +19,7 @@ DEFAULT_WINDOW_TOKENS = 128_000
 class Terms:
     """A model's prices in dollars per million tokens, and its context window, from the settings."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     input_usd: float | None = None
     output_usd: float | None = None

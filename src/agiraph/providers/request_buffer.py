@@ -51,7 +51,7 @@ class RequestBuffer:
 
     def __init__(self, encoder: TurnEncoder, first: Part | None = None) -> None:
         self.encoder = encoder
-        self.messages = bytearray()
+        self.messages: bytearray = bytearray()
         self._turn_count = 0
         self._prefix: tuple[Hashable, bytes] = (None, b"")
         if first is not None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from agiraph.domain.work import MOST_TOKENS, MOST_USD, Usage
 from agiraph.providers.base import Reply
 
-log = logging.getLogger("agiraph.providers")
+log: logging.Logger = logging.getLogger("agiraph.providers")
 
 BYTES_PER_TOKEN = 4
 """The ratio of an estimate; English text has about this many bytes per token."""

@@ -24,7 +24,7 @@ from agiraph.store.postgres import CONTROL_CHANNEL
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Aftermath
 
-log = logging.getLogger("agiraph.engine")
+log: logging.Logger = logging.getLogger("agiraph.engine")
 
 IDLE_POLL_S = 1.0
 """How often `idle` polls: another process may end the last node without a notification."""

@@ -31,7 +31,7 @@ from agiraph.services.lifecycle import claims, endings, journal
 from agiraph.store import threads
 from agiraph.store.database import Store
 
-log = logging.getLogger("agiraph.dispatch")
+log: logging.Logger = logging.getLogger("agiraph.dispatch")
 
 STORE = "the store"
 """All runs wait for the store together, so its failure is logged once for all of them."""
@@ -116,11 +116,17 @@ class Dispatcher:
                 await self.clock.sleep(pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             except asyncio.CancelledError:
-                # The claim may still commit. A lease that no run uses would block its agent.
-                with contextlib.suppress(StoreUnavailable):
-                    if lease := await claiming:
-                        await self._release(lease)
+                await self._release_claimed(claiming)
                 raise
+
+    async def _release_claimed(self, claiming: asyncio.Future[Lease | None]) -> None:
+        """Release the lease of a cancelled claim, which may still commit.
+
+        A lease that no run uses would block its agent.
+        """
+        with contextlib.suppress(StoreUnavailable):
+            if lease := await claiming:
+                await self._release(lease)
 
     async def _attempt(self, lease: Lease) -> None:
         """Run the node and record its end; an unexpected error fails the node with `broken`."""

@@ -14,7 +14,7 @@ from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.time import Clock
 from agiraph.logs import Streak
 
-log = logging.getLogger("agiraph.periodic")
+log: logging.Logger = logging.getLogger("agiraph.periodic")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
 """The pause after a failed iteration; doubled with each failure in a row."""

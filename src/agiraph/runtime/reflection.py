@@ -41,7 +41,7 @@ _ASK = """{record}
 0 to 1, "work": the number of the piece of work it comes from}}]}}, with an empty list if there is
 nothing. At most {most}."""
 _TYPES: tuple[InsightType, ...] = get_args(InsightType)
-_INSIGHT = {
+_INSIGHT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "type": {"type": "string", "enum": list(_TYPES)},
@@ -52,13 +52,13 @@ _INSIGHT = {
     "required": ["type", "content", "confidence", "work"],
     "additionalProperties": False,
 }
-INSIGHTS = {
+INSIGHTS: dict[str, Any] = {
     "type": "object",
     "properties": {"insights": {"type": "array", "items": _INSIGHT}},
     "required": ["insights"],
     "additionalProperties": False,
 }
-VERDICT = {
+VERDICT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "score": {"type": "number"},

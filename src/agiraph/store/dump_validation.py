@@ -98,9 +98,9 @@ class DumpReader:
         self._columns: dict[str, Column] = {}
         self._names: list[str] = []
         self._insert = ""
-        self.table = ""
-        self.line = 0
-        self.count = 0
+        self.table: str = ""
+        self.line: int = 0
+        self.count: int = 0
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         """Yield each row once it is checked; raise `Refused` at the first bad one."""

@@ -20,7 +20,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
 from agiraph.store.reachability import CONNECTION_ERRORS
 
-log = logging.getLogger("agiraph.listening")
+log: logging.Logger = logging.getLogger("agiraph.listening")
 
 CONNECT_TIMEOUT_S = 10
 PROBE_S = 10.0

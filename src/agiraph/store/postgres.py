@@ -55,7 +55,7 @@ class PostgresTx:
 
     def __init__(self, connection: psycopg.Connection[Any], now: datetime) -> None:
         self.now = now
-        self.aftermath = Aftermath()
+        self.aftermath: Aftermath = Aftermath()
         self._connection = connection
         self._locking = "" if connection.read_only else "for no key update"
         self._emitted: dict[TeamId, list[TeamEvent]] = {}
@@ -117,7 +117,7 @@ class PostgresStore:
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url
         # Machines' clocks differ, so the server's is used; a test's manual clock is taken as is.
-        self.clock = ServerClock(clock) if isinstance(clock, SystemClock) else clock
+        self.clock: Clock = ServerClock(clock) if isinstance(clock, SystemClock) else clock
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._pool = ThreadPoolExecutor(POOL, "agiraph-pg")

@@ -23,7 +23,7 @@ from agiraph.logs import Streak
 from agiraph.store.rows import to_micros
 from agiraph.store.tx import Tx
 
-log = logging.getLogger("agiraph.presence")
+log: logging.Logger = logging.getLogger("agiraph.presence")
 
 BEAT_S = 1.0
 """Seconds between two renewals of this worker's row; each is followed by a check of the others."""
@@ -120,7 +120,7 @@ class Presence:
 
     def __init__(self, url: str, clock: Clock, failing: Callable[[], list[str]]) -> None:
         self.id: UUID = uuid4()
-        self.loop_turned_at = time.monotonic()
+        self.loop_turned_at: float = time.monotonic()
         """When the event loop last ran; written by the loop, read by the thread."""
         self._url = url
         self._failing = failing

@@ -105,12 +105,12 @@ class Table(Generic[T]):
         self.name = name
         self.value_type = value_type
         self.key = key
-        self.fields = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
+        self.fields: list[str] = [f.name for f in fields(value_type)]  # pyright: ignore[reportArgumentType]
         codecs = {field: _codec(hints[field]) for field in self.fields}
         self._encode = {field: codec[0] for field, codec in codecs.items()}
         decoders = [codecs[field][1] for field in self.fields]
         self._decode = [(place, d) for place, d in enumerate(decoders) if d is not _same]
-        self.columns = ", ".join(self.fields)
+        self.columns: str = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
         self._insert = f"insert into {name} ({self.columns}) values ({marks})"
         self._by_key = f"select {self.columns} from {name} where {key} = :key"

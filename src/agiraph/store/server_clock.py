@@ -36,7 +36,7 @@ class ServerClock(SystemClock):
 
     def __init__(self, own: SystemClock) -> None:
         self.own = own
-        self.measurements = 0
+        self.measurements: int = 0
         self._last: _Measured | None = None
 
     def now(self) -> datetime:

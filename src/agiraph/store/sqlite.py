@@ -61,7 +61,7 @@ class SqliteTx:
         self.now = now
         self.cache: dict[str, dict[str, Any]] | None = {}
         self._ends = {} if ends is None else ends
-        self.aftermath = Aftermath()
+        self.aftermath: Aftermath = Aftermath()
         self._emitted: dict[TeamId, list[TeamEvent]] = {}
         self._execute = connection.execute
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from agiraph.domain.errors import HomeInUse, StoreGone, StoreUnavailable
 from agiraph.store.sqlite_errors import full
 
-log = logging.getLogger("agiraph.store")
+log: logging.Logger = logging.getLogger("agiraph.store")
 
 SUFFIXES = ("", "-wal", "-shm")
 _OWNER_BYTE = 1 << 62

@@ -80,7 +80,7 @@ class Sweep:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.report = Report(scenario.name)
+        self.report: Report = Report(scenario.name)
 
     def count(self) -> int:
         """Run the scenario without a kill, and return how many fault points it passes."""
@@ -153,15 +153,19 @@ class Sweep:
         ]
         for child, reader in children:
             with os.fdopen(reader) as lines:
-                for line in lines:
-                    kind, _, text = line.rstrip("\n").partition(" ")
-                    if kind == "kill":
-                        self.report.kills += 1
-                    elif kind == "bad":
-                        self.report.violations.append(text)
+                self._count_lines(lines)
             if status := os.waitpid(child, 0)[1]:
                 # Without this line a crash of the sweep itself would pass as fewer kills.
                 self.report.violations.append(f"the sweep's own process ended with {status}")
+
+    def _count_lines(self, lines: Iterable[str]) -> None:
+        """Add what a child wrote, as lines of `_kill_share`, to the report."""
+        for line in lines:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "kill":
+                self.report.kills += 1
+            elif kind == "bad":
+                self.report.violations.append(text)
 
     def _kill_share(
         self, deaths: list[tuple[int, ...]], caught: Event | None, until: Callable[[], bool]
@@ -265,15 +269,19 @@ def _in_child(work: Callable[[], Iterable[str]]) -> tuple[int, int]:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        code = 0
-        try:
-            with os.fdopen(writer, "w") as lines:
-                for line in work():
-                    lines.write(line + "\n")
-                    lines.flush()
-        except BaseException:
-            traceback.print_exc(file=sys.stderr)
-            code = 1
-        os._exit(code)
+        os._exit(_write_lines(work, writer))
     os.close(writer)
     return child, reader
+
+
+def _write_lines(work: Callable[[], Iterable[str]], writer: int) -> int:
+    """Write the lines of the work to a pipe as they come; return an exit code."""
+    try:
+        with os.fdopen(writer, "w") as lines:
+            for line in work():
+                lines.write(line + "\n")
+                lines.flush()
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+        return 1
+    return 0

@@ -74,7 +74,8 @@ class World:
         self._models: dict[str, Model] = {}
         self._validates_events = validates_events
         """Whether each event is checked against its schema; benchmarks turn it off."""
-        self._invalid_events: list[str] = []
+        self.invalid_events: list[str] = []
+        """What was wrong with events that did not match their schema; a test may clear it."""
         self.runtime: Runtime
 
     async def __aenter__(self) -> "World":
@@ -83,12 +84,12 @@ class World:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-        assert not self._invalid_events, self._invalid_events
+        assert not self.invalid_events, self.invalid_events
 
     def _validate(self, aftermath: Aftermath) -> None:
         """Check every event of a commit against the schema that clients get."""
         for event in aftermath.events:
-            self._invalid_events += mismatches(event)
+            self.invalid_events += mismatches(event)
 
     async def start(self) -> None:
         """Start a runtime on this folder, with whatever an earlier one has left there."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -292,7 +292,7 @@ def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
 class Terms(BaseModel):
     """When a stage is over."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     wants: Literal["all", "majority", "any"] = Field("all", description="How many must succeed")
     turns_per_node: int = Field(10, ge=1, le=1000)

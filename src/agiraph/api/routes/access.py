@@ -1,7 +1,7 @@
 """Access routes: sign-in, tokens and the audit log."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
@@ -15,12 +15,12 @@ from agiraph.domain.access import AuditEntry, Scope, Token
 from agiraph.services import access
 from agiraph.store import access as rows
 
-router = APIRouter(tags=["access"])
-signin = APIRouter(include_in_schema=False)
+router: APIRouter = APIRouter(tags=["access"])
+signin: APIRouter = APIRouter(include_in_schema=False)
 
 
 class NewToken(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={"example": {"name": "nightly report", "scope": "read"}},

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -20,13 +20,13 @@ from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["agents"])
+router: APIRouter = APIRouter(tags=["agents"])
 
 MOST_ATTACHMENTS = 10
 
 
 class AttachmentRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=200)
     media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
@@ -45,7 +45,7 @@ class AttachmentRequest(BaseModel):
 class MessageRequest(BaseModel):
     """A message from the person to an agent."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={"example": {"message": "Also include pricing, please."}},
@@ -67,7 +67,7 @@ class MessageRequest(BaseModel):
 
 
 class BroadcastRequest(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"message": "We stop at noon."}}
     )
 
@@ -75,7 +75,7 @@ class BroadcastRequest(BaseModel):
 
 
 class MarkReadRequest(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"seq": 12}}
     )
 

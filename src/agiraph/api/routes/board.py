@@ -16,7 +16,7 @@ from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["board"])
+router: APIRouter = APIRouter(tags=["board"])
 
 FILES_SHOWN = 500
 

@@ -8,7 +8,7 @@ from agiraph.domain.costs import TeamCosts
 from agiraph.services.board import costs
 from agiraph.store import teams
 
-router = APIRouter(tags=["costs"])
+router: APIRouter = APIRouter(tags=["costs"])
 
 
 @router.get("/teams/{team}/cost", responses=documented(404))

@@ -22,7 +22,7 @@ from agiraph.services import access
 from agiraph.store import events, teams
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["events"])
+router: APIRouter = APIRouter(tags=["events"])
 
 PAGE = 500
 MOST_MISSED = 2000

@@ -14,7 +14,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.home.safe_folder import Folder
 from agiraph.store import teams
 
-router = APIRouter(tags=["files"])
+router: APIRouter = APIRouter(tags=["files"])
 
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20

@@ -8,7 +8,7 @@ from agiraph.api.views import HealthView
 from agiraph.domain.errors import NotReady
 from agiraph.services import access
 
-router = APIRouter(tags=["health"])
+router: APIRouter = APIRouter(tags=["health"])
 
 
 @router.get("/healthz")

@@ -1,6 +1,6 @@
 """Inbox routes: questions, approvals and reports for the person, and the person's answers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -15,13 +15,13 @@ from agiraph.services.lifecycle import answers, briefings
 from agiraph.services.mail import bus, inbox
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["inbox"])
+router: APIRouter = APIRouter(tags=["inbox"])
 
 
 class AnswerRequest(BaseModel):
     """Text for a question; for an approval a decision, with an optional note."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"text": "Data centre only."}}
     )
 
@@ -37,7 +37,7 @@ class AnswerRequest(BaseModel):
 
 
 class RatingRequest(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"thumb": "up"}}
     )
 

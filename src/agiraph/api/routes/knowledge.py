@@ -1,6 +1,6 @@
 """Knowledge routes: agents' memories and insights, and the history of their changes."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
@@ -18,7 +18,7 @@ from agiraph.store import teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["knowledge"])
+router: APIRouter = APIRouter(tags=["knowledge"])
 
 
 def _is_text(value: object) -> object:
@@ -31,7 +31,7 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_is_text), Field(strict=False)
 
 
 class NewMemory(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={"example": {"content": "Likes figures before words."}},
@@ -42,7 +42,7 @@ class NewMemory(BaseModel):
 
 
 class NewInsight(NewMemory):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         json_schema_extra={"example": {"type": "fact", "content": "Prices fall in May."}}
     )
 

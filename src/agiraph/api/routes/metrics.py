@@ -10,7 +10,7 @@ from agiraph.api.deps import ApiDep
 from agiraph.store import counts
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["health"])
+router: APIRouter = APIRouter(tags=["health"])
 
 
 class Metric(NamedTuple):
@@ -74,7 +74,10 @@ async def metrics(api: ApiDep) -> str:
 
 
 def _counted(tx: Tx) -> list[Metric]:
-    spent = counts.spent(tx)
+    return [*_work(tx), *_spending(counts.spent(tx))]
+
+
+def _work(tx: Tx) -> list[Metric]:
     return [
         Metric(
             "agiraph_teams",
@@ -94,6 +97,17 @@ def _counted(tx: Tx) -> list[Metric]:
             "Open questions and approvals.",
             [({}, counts.open_questions(tx))],
         ),
+        Metric(
+            "agiraph_overdue_seconds",
+            "gauge",
+            "How long the oldest timer is overdue.",
+            [({}, counts.overdue_seconds(tx))],
+        ),
+    ]
+
+
+def _spending(spent: list[counts.Spent]) -> list[Metric]:
+    return [
         Metric(
             "agiraph_model_calls_total",
             "counter",
@@ -115,11 +129,5 @@ def _counted(tx: Tx) -> list[Metric]:
             "counter",
             "Cost in USD by model and purpose; calls without a known price count as zero.",
             [({"model": r.model, "purpose": r.purpose}, r.usd) for r in spent],
-        ),
-        Metric(
-            "agiraph_overdue_seconds",
-            "gauge",
-            "How long the oldest timer is overdue.",
-            [({}, counts.overdue_seconds(tx))],
         ),
     ]

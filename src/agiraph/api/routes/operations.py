@@ -9,7 +9,7 @@ from agiraph.domain.errors import NotFound
 from agiraph.services.lifecycle import emergency
 from agiraph.store import teams
 
-router = APIRouter(tags=["operations"])
+router: APIRouter = APIRouter(tags=["operations"])
 
 
 @router.post("/stop", responses=documented())

@@ -1,6 +1,7 @@
 """Research routes: background research, and search in what a team knows."""
 
 import asyncio
+from typing import ClassVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,13 +23,13 @@ from agiraph.store import passages, teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["knowledge"])
+router: APIRouter = APIRouter(tags=["knowledge"])
 
 MOST_HITS = 50
 
 
 class NewResearch(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"goal": "Which vector databases are alive?"}}
     )
 
@@ -38,7 +39,9 @@ class NewResearch(BaseModel):
 
 
 class SearchRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"query": "earnings"}})
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"query": "earnings"}}
+    )
 
     query: str = Field(min_length=1, max_length=2000)
     limit: int = Field(default=20, ge=1, le=MOST_HITS)

@@ -1,6 +1,6 @@
 """Team routes: create, list, pause, resume, stop, archive and redirect teams."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,13 +15,13 @@ from agiraph.services.lifecycle import teams as verbs
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["teams"])
+router: APIRouter = APIRouter(tags=["teams"])
 
 
 class BudgetRequest(BaseModel):
     """Limits for the work on the goal. A field that is not set has no limit."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     turns: int = Field(default=Budget().turns, ge=1, le=100_000)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
@@ -36,7 +36,7 @@ class BudgetRequest(BaseModel):
 class PermissionRule(BaseModel):
     """A permission rule. The first rule that matches a tool call decides on it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     tool: str = Field(min_length=1, max_length=200, examples=["bash"])
     action: Literal["allow", "deny", "ask"]
@@ -44,7 +44,7 @@ class PermissionRule(BaseModel):
 
 
 class NewTeam(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={
@@ -72,7 +72,7 @@ class NewTeam(BaseModel):
 
 
 class NewGoal(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={"example": {"goal": "Now compare their prices, too"}},

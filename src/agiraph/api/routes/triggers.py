@@ -1,6 +1,6 @@
 """Trigger routes: triggers that wake a team's agents, their firings, and webhooks."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -20,11 +20,11 @@ from agiraph.services.triggers import due
 from agiraph.store import teams, triggers
 from agiraph.store.tx import Tx
 
-router = APIRouter(tags=["triggers"])
+router: APIRouter = APIRouter(tags=["triggers"])
 
 
 class NewTrigger(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={
@@ -48,7 +48,7 @@ class NewTrigger(BaseModel):
 class TriggerChangeRequest(BaseModel):
     """Each given field is replaced as a whole; the others stay. The type cannot be changed."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={"example": {"config": {"cron": "0 8 * * MON", "zone": "Europe/Berlin"}}},

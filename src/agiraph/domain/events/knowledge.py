@@ -1,13 +1,15 @@
 """Knowledge events: what agents remembered, learned and were corrected in."""
 
-from agiraph.domain.events import TeamEvent, event
+from typing import ClassVar
+
+from agiraph.domain.events import EventType, TeamEvent, event
 
 
 @event
 class MemoryWritten(TeamEvent):
     """An agent wrote a memory (with its ids) or a note (with its path)."""
 
-    event_type = "memory.written"
+    event_type: ClassVar[EventType] = "memory.written"
 
     agent_id: str
     id: str | None = None
@@ -21,7 +23,7 @@ class MemoryWritten(TeamEvent):
 class InsightLearned(TeamEvent):
     """An agent learned an insight."""
 
-    event_type = "insight.learned"
+    event_type: ClassVar[EventType] = "insight.learned"
 
     id: str
     agent_id: str
@@ -35,7 +37,7 @@ class InsightLearned(TeamEvent):
 class KnowledgeHeld(TeamEvent):
     """Content waits for a person before it is used."""
 
-    event_type = "knowledge.held"
+    event_type: ClassVar[EventType] = "knowledge.held"
 
     id: str
     agent_id: str
@@ -46,7 +48,7 @@ class KnowledgeHeld(TeamEvent):
 class KnowledgeChanged(TeamEvent):
     """Known items were changed, removed, merged, or a change was undone."""
 
-    event_type = "knowledge.changed"
+    event_type: ClassVar[EventType] = "knowledge.changed"
 
     verb: str
     change_id: str
@@ -57,7 +59,7 @@ class KnowledgeChanged(TeamEvent):
 class ThreadHarvested(TeamEvent):
     """Reflection on a closed thread ended."""
 
-    event_type = "thread.harvested"
+    event_type: ClassVar[EventType] = "thread.harvested"
 
     thread_id: str
     agent_id: str

@@ -1,6 +1,8 @@
 """Mail events: messages, questions, briefings and deliveries."""
 
-from agiraph.domain.events import TeamEvent, event
+from typing import ClassVar
+
+from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.messages import Decision, MessageKind, Rating
 
 
@@ -8,7 +10,7 @@ from agiraph.domain.messages import Decision, MessageKind, Rating
 class MessageSent(TeamEvent):
     """A message was sent that needs no answer."""
 
-    event_type = "message.sent"
+    event_type: ClassVar[EventType] = "message.sent"
 
     message_id: str
     kind: MessageKind
@@ -22,7 +24,7 @@ class MessageSent(TeamEvent):
 class MessageSeen(TeamEvent):
     """The recipient received these messages."""
 
-    event_type = "message.seen"
+    event_type: ClassVar[EventType] = "message.seen"
 
     message_ids: list[str]
 
@@ -31,7 +33,7 @@ class MessageSeen(TeamEvent):
 class QuestionAsked(TeamEvent):
     """A question or a request for approval was sent."""
 
-    event_type = "question.asked"
+    event_type: ClassVar[EventType] = "question.asked"
 
     message_id: str
     kind: MessageKind
@@ -45,7 +47,7 @@ class QuestionAsked(TeamEvent):
 class QuestionAnswered(TeamEvent):
     """A question or a request for approval was answered."""
 
-    event_type = "question.answered"
+    event_type: ClassVar[EventType] = "question.answered"
 
     message_id: str
     """The question."""
@@ -58,7 +60,7 @@ class QuestionAnswered(TeamEvent):
 class BriefingDecided(TeamEvent):
     """An agent decided whether to send a briefing."""
 
-    event_type = "briefing.decided"
+    event_type: ClassVar[EventType] = "briefing.decided"
 
     node_id: str
     agent_id: str
@@ -73,7 +75,7 @@ class BriefingDecided(TeamEvent):
 class BriefingRated(TeamEvent):
     """A person rated a briefing, which moved the threshold for the next ones."""
 
-    event_type = "briefing.rated"
+    event_type: ClassVar[EventType] = "briefing.rated"
 
     message_id: str
     rating: Rating
@@ -84,7 +86,7 @@ class BriefingRated(TeamEvent):
 class DeliverySent(TeamEvent):
     """A channel accepted a message."""
 
-    event_type = "delivery.sent"
+    event_type: ClassVar[EventType] = "delivery.sent"
 
     delivery_id: str
     message_id: str
@@ -96,7 +98,7 @@ class DeliverySent(TeamEvent):
 class DeliveryFailed(TeamEvent):
     """A channel did not accept a message after the last try."""
 
-    event_type = "delivery.failed"
+    event_type: ClassVar[EventType] = "delivery.failed"
 
     delivery_id: str
     message_id: str

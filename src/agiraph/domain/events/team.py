@@ -1,14 +1,16 @@
 """Team events: a team's life and its members."""
 
+from typing import ClassVar
+
 from agiraph.domain.agents import AgentKind, Mode
-from agiraph.domain.events import TeamEvent, event
+from agiraph.domain.events import EventType, TeamEvent, event
 
 
 @event
 class TeamCreated(TeamEvent):
     """A person or program created the team."""
 
-    event_type = "team.created"
+    event_type: ClassVar[EventType] = "team.created"
 
     name: str
     goal: str
@@ -19,21 +21,21 @@ class TeamCreated(TeamEvent):
 class TeamCompleted(TeamEvent):
     """The team reached its goal and has no work left."""
 
-    event_type = "team.completed"
+    event_type: ClassVar[EventType] = "team.completed"
 
 
 @event
 class TeamPaused(TeamEvent):
     """A person paused the team."""
 
-    event_type = "team.paused"
+    event_type: ClassVar[EventType] = "team.paused"
 
 
 @event
 class TeamResumed(TeamEvent):
     """The team is active again."""
 
-    event_type = "team.resumed"
+    event_type: ClassVar[EventType] = "team.resumed"
 
     goal: str | None = None
     """The new goal, if the team continues because it was given one."""
@@ -43,21 +45,21 @@ class TeamResumed(TeamEvent):
 class TeamStopped(TeamEvent):
     """A person stopped the team; its open work is cancelled."""
 
-    event_type = "team.stopped"
+    event_type: ClassVar[EventType] = "team.stopped"
 
 
 @event
 class TeamArchived(TeamEvent):
     """A person archived the team; nothing of it is deleted."""
 
-    event_type = "team.archived"
+    event_type: ClassVar[EventType] = "team.archived"
 
 
 @event
 class AgentHired(TeamEvent):
     """An agent joined the team."""
 
-    event_type = "agent.hired"
+    event_type: ClassVar[EventType] = "agent.hired"
 
     agent_id: str
     name: str
@@ -72,7 +74,7 @@ class AgentHired(TeamEvent):
 class AgentLeft(TeamEvent):
     """An agent left the team because the node it was hired for ended."""
 
-    event_type = "agent.left"
+    event_type: ClassVar[EventType] = "agent.left"
 
     agent_id: str
     name: str
@@ -82,7 +84,7 @@ class AgentLeft(TeamEvent):
 class AgentPromoted(TeamEvent):
     """An agent hired for one node became a permanent member."""
 
-    event_type = "agent.promoted"
+    event_type: ClassVar[EventType] = "agent.promoted"
 
     agent_id: str
     name: str

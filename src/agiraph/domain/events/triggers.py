@@ -1,6 +1,8 @@
 """Trigger events: what happened to the triggers that wake agents."""
 
-from agiraph.domain.events import TeamEvent, event
+from typing import ClassVar
+
+from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.triggers import ActionType, TriggerStatus, TriggerType
 
 
@@ -8,7 +10,7 @@ from agiraph.domain.triggers import ActionType, TriggerStatus, TriggerType
 class TriggerCreated(TeamEvent):
     """A trigger was created."""
 
-    event_type = "trigger.created"
+    event_type: ClassVar[EventType] = "trigger.created"
 
     trigger_id: str
     agent_id: str
@@ -22,7 +24,7 @@ class TriggerCreated(TeamEvent):
 class TriggerChanged(TeamEvent):
     """A trigger's configuration or action was changed, or it was paused or resumed."""
 
-    event_type = "trigger.changed"
+    event_type: ClassVar[EventType] = "trigger.changed"
 
     trigger_id: str
     agent_id: str
@@ -34,7 +36,7 @@ class TriggerChanged(TeamEvent):
 class TriggerFired(TeamEvent):
     """A trigger fired and its action ran."""
 
-    event_type = "trigger.fired"
+    event_type: ClassVar[EventType] = "trigger.fired"
 
     trigger_id: str
     agent_id: str
@@ -48,7 +50,7 @@ class TriggerFired(TeamEvent):
 class TriggerSkipped(TeamEvent):
     """A trigger was due and did not fire."""
 
-    event_type = "trigger.skipped"
+    event_type: ClassVar[EventType] = "trigger.skipped"
 
     trigger_id: str
     agent_id: str
@@ -62,7 +64,7 @@ class TriggerSkipped(TeamEvent):
 class TriggerEnded(TeamEvent):
     """A trigger will not fire again."""
 
-    event_type = "trigger.ended"
+    event_type: ClassVar[EventType] = "trigger.ended"
 
     trigger_id: str
     agent_id: str

@@ -1,8 +1,8 @@
 """Work events: nodes, stages, threads, model turns and tool calls."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-from agiraph.domain.events import TeamEvent, event
+from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.stages import StageStatus
 from agiraph.domain.value import value
 from agiraph.domain.work import Lane, StopReason
@@ -22,7 +22,7 @@ class CallPreview:
 class NodeCreated(TeamEvent):
     """A node was added to the board."""
 
-    event_type = "node.created"
+    event_type: ClassVar[EventType] = "node.created"
 
     node_id: str
     title: str
@@ -37,7 +37,7 @@ class NodeCreated(TeamEvent):
 class NodeAssigned(TeamEvent):
     """A node entered an agent's queue: for the first time, after a wait, or for a retry."""
 
-    event_type = "node.assigned"
+    event_type: ClassVar[EventType] = "node.assigned"
 
     node_id: str
     agent_id: str
@@ -51,7 +51,7 @@ class NodeAssigned(TeamEvent):
 class NodeStarted(TeamEvent):
     """An agent started or continued to work on a node."""
 
-    event_type = "node.started"
+    event_type: ClassVar[EventType] = "node.started"
 
     node_id: str
     agent_id: str
@@ -62,7 +62,7 @@ class NodeStarted(TeamEvent):
 class NodeWaiting(TeamEvent):
     """A node waits; it costs nothing meanwhile."""
 
-    event_type = "node.waiting"
+    event_type: ClassVar[EventType] = "node.waiting"
 
     node_id: str
     on: list[str]
@@ -74,7 +74,7 @@ class NodeWaiting(TeamEvent):
 class NodeCompleted(TeamEvent):
     """A node ended with a result."""
 
-    event_type = "node.completed"
+    event_type: ClassVar[EventType] = "node.completed"
 
     node_id: str
     reason: StopReason | None
@@ -87,7 +87,7 @@ class NodeCompleted(TeamEvent):
 class NodeFailed(TeamEvent):
     """A node ended without a usable result."""
 
-    event_type = "node.failed"
+    event_type: ClassVar[EventType] = "node.failed"
 
     node_id: str
     reason: StopReason | None
@@ -100,7 +100,7 @@ class NodeFailed(TeamEvent):
 class NodeCancelled(TeamEvent):
     """A node was cancelled."""
 
-    event_type = "node.cancelled"
+    event_type: ClassVar[EventType] = "node.cancelled"
 
     node_id: str
     reason: StopReason | None
@@ -113,7 +113,7 @@ class NodeCancelled(TeamEvent):
 class NodeCheckpoint(TeamEvent):
     """An agent recorded its progress on a node."""
 
-    event_type = "node.checkpoint"
+    event_type: ClassVar[EventType] = "node.checkpoint"
 
     node_id: str
     summary: str
@@ -123,7 +123,7 @@ class NodeCheckpoint(TeamEvent):
 class NodeStalled(TeamEvent):
     """A running node has made no progress for longer than the watchdog allows."""
 
-    event_type = "node.stalled"
+    event_type: ClassVar[EventType] = "node.stalled"
 
     node_id: str
     agent_id: str | None
@@ -133,7 +133,7 @@ class NodeStalled(TeamEvent):
 class NodeOutput(TeamEvent):
     """A program that works on a node wrote output."""
 
-    event_type = "node.output"
+    event_type: ClassVar[EventType] = "node.output"
 
     node_id: str
     text: str
@@ -145,7 +145,7 @@ class NodeOutput(TeamEvent):
 class StageStarted(TeamEvent):
     """A stage was opened with its first nodes."""
 
-    event_type = "stage.started"
+    event_type: ClassVar[EventType] = "stage.started"
 
     stage_id: str
     name: str
@@ -156,7 +156,7 @@ class StageStarted(TeamEvent):
 class StageEnded(TeamEvent):
     """A stage was met, broken or timed out."""
 
-    event_type = "stage.ended"
+    event_type: ClassVar[EventType] = "stage.ended"
 
     stage_id: str
     name: str
@@ -167,7 +167,7 @@ class StageEnded(TeamEvent):
 class StageReconvened(TeamEvent):
     """A stage's owner assessed the results of an ended stage."""
 
-    event_type = "stage.reconvened"
+    event_type: ClassVar[EventType] = "stage.reconvened"
 
     stage_id: str
     name: str
@@ -178,7 +178,7 @@ class StageReconvened(TeamEvent):
 class ThreadOpened(TeamEvent):
     """A node got its thread."""
 
-    event_type = "thread.opened"
+    event_type: ClassVar[EventType] = "thread.opened"
 
     thread_id: str
     node_id: str
@@ -189,7 +189,7 @@ class ThreadOpened(TeamEvent):
 class ThreadCompacted(TeamEvent):
     """A summary replaced the older turns in what the model is shown."""
 
-    event_type = "thread.compacted"
+    event_type: ClassVar[EventType] = "thread.compacted"
 
     node_id: str
     thread_id: str
@@ -199,7 +199,7 @@ class ThreadCompacted(TeamEvent):
 class TurnAdded(TeamEvent):
     """A model replied."""
 
-    event_type = "turn.added"
+    event_type: ClassVar[EventType] = "turn.added"
 
     node_id: str
     thread_id: str
@@ -222,7 +222,7 @@ class TurnAdded(TeamEvent):
 class ToolResult(TeamEvent):
     """A tool call returned."""
 
-    event_type = "tool.result"
+    event_type: ClassVar[EventType] = "tool.result"
 
     node_id: str
     call_id: str
@@ -236,7 +236,7 @@ class ToolResult(TeamEvent):
 class ModelFailed(TeamEvent):
     """A model call failed."""
 
-    event_type = "model.failed"
+    event_type: ClassVar[EventType] = "model.failed"
 
     node_id: str
     reason: str
@@ -246,7 +246,7 @@ class ModelFailed(TeamEvent):
 class CallLost(TeamEvent):
     """A crash interrupted a model call; its estimated cost is charged."""
 
-    event_type = "call.lost"
+    event_type: ClassVar[EventType] = "call.lost"
 
     node_id: str
     thread_id: str

@@ -41,13 +41,13 @@ class ModelServer:
     """
 
     def __init__(self, script: Script | Sequence[Step], *, port: int = 0) -> None:
-        self.url = ""
+        self.url: str = ""
         self.requests: list[Seen] = []
         self.exhausted: list[Seen] = []
         """The requests that came after the last step of the script."""
         self.refused: list[str] = []
         """The errors of requests that the vendor would have rejected."""
-        self.most_at_once = 0
+        self.most_at_once: int = 0
         """The highest number of requests in flight."""
         self._script: Script = script if callable(script) else self._play(script)
         self._port = port

@@ -6,7 +6,7 @@ other module asks for a trigger's type: what depends on it is an attribute or a 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,7 +28,7 @@ FileHashes = dict[str, str]
 class TriggerConfig(BaseModel):
     """The configuration fields that every kind accepts."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     zone: str = "UTC"
     misfire: Misfire = "once"

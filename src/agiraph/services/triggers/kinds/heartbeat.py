@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agiraph.domain import hours as daily
 from agiraph.domain.agents import Agent
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import budgets, taint, texts
 from agiraph.services.triggers import firing
@@ -45,7 +45,7 @@ class _Closed(NamedTuple):
 
 
 class Heartbeat(AfterWork[HeartbeatConfig]):
-    name = "heartbeat"
+    name: TriggerType = "heartbeat"
     config_type = HeartbeatConfig
     example = '{"interval_seconds": 1800}'
     guidance = (

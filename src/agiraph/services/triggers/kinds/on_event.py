@@ -12,7 +12,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import TeamId
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.services.board import taint
 from agiraph.services.triggers.firing import EXCERPT_CHARS
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
@@ -32,7 +32,7 @@ class OnEventConfig(TriggerConfig):
 
 
 class OnEvent(Kind[OnEventConfig]):
-    name = "on_event"
+    name: TriggerType = "on_event"
     config_type = OnEventConfig
     example = '{"event_pattern": "node.completed", "filter": {"node_id": "node_…"}}'
     guidance = '{"event_pattern": "node.completed", "filter": {"node_id": …}}: when that happens'

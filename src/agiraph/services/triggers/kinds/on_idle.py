@@ -1,7 +1,7 @@
 """On idle: a trigger that fires when its agent has had no work for some time."""
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.triggers import Trigger
+from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.kinds.after_work import AfterWork
 from agiraph.services.triggers.kinds.base import Seconds, TriggerConfig
@@ -14,7 +14,7 @@ class OnIdleConfig(TriggerConfig):
 
 
 class OnIdle(AfterWork[OnIdleConfig]):
-    name = "on_idle"
+    name: TriggerType = "on_idle"
     config_type = OnIdleConfig
     example = '{"idle_seconds": 3600}'
     guidance = f"{example}: if nothing was done for so long"

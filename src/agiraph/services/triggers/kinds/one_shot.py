@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.moments import MAX_AHEAD, parse_moment
-from agiraph.domain.triggers import LATE_AFTER, Trigger
+from agiraph.domain.triggers import LATE_AFTER, Trigger, TriggerType
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.firing import MISFIRE, slot_at
 from agiraph.services.triggers.kinds.base import C, Kind, Seconds, TriggerConfig
@@ -32,7 +32,7 @@ class DelayedConfig(TriggerConfig):
 
 
 class Delayed(OneShot[DelayedConfig]):
-    name = "delayed"
+    name: TriggerType = "delayed"
     config_type = DelayedConfig
     example = '{"delay_seconds": 1800}'
     guidance = f"{example}: once, after a while"
@@ -49,7 +49,7 @@ class AtTimeConfig(TriggerConfig):
 
 
 class AtTime(OneShot[AtTimeConfig]):
-    name = "at_time"
+    name: TriggerType = "at_time"
     config_type = AtTimeConfig
     example = '{"at": "2030-05-20T09:00", "zone": "Europe/Berlin"}'
     guidance = f"{example}: once, then"

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from agiraph.domain import cron
 from agiraph.domain.agents import Agent
-from agiraph.domain.triggers import LATE_AFTER, Trigger
+from agiraph.domain.triggers import LATE_AFTER, Trigger, TriggerType
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.firing import MISFIRE, slot_at
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
@@ -20,7 +20,7 @@ class ScheduledConfig(TriggerConfig):
 
 
 class Scheduled(Kind[ScheduledConfig]):
-    name = "scheduled"
+    name: TriggerType = "scheduled"
     config_type = ScheduledConfig
     example = '{"cron": "0 9 * * MON", "zone": "Europe/Berlin"}'
     guidance = f"{example}: again and again"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.triggers import Firing, Trigger
+from agiraph.domain.triggers import Firing, Trigger, TriggerType
 from agiraph.services.triggers.firing import EXCERPT_CHARS
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.store.tx import Tx
@@ -19,7 +19,7 @@ class WebhookConfig(TriggerConfig):
 
 
 class Webhook(Kind[WebhookConfig]):
-    name = "webhook"
+    name: TriggerType = "webhook"
     config_type = WebhookConfig
     example = "{}"
     needs_secret = True
