@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agiraph.api.access_control import Caller
 from agiraph.api.app import routes
 from agiraph.api.server import Server, bind
+from agiraph.domain.persons import OWNER, Person
 from agiraph.services import access
 from tests.api.serving import TOKEN, Served, serving
 
@@ -155,6 +156,9 @@ def shapes() -> Iterator[Shape]:
 HTTP = list(shapes())
 
 
+ANYBODY = Person(id=OWNER, name="human", role="owner", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
 class Ungated:
     """What the routes would be without the gate: everybody is let in as the admin."""
 
@@ -162,7 +166,7 @@ class Ungated:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"] = {"caller": Caller("anybody", "admin"), "secret": TOKEN}
+        scope["state"] = {"caller": Caller("anybody", "admin", ANYBODY), "secret": TOKEN}
         await self._app(scope, receive, send)
 
 
@@ -192,15 +196,15 @@ async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
 
 def _secrets(tx: object) -> dict[str, str]:
     made = {
-        scope: access.issue(tx, kind="token", name=scope, scope=scope)  # type: ignore[arg-type]
+        scope: access.issue(tx, OWNER, kind="token", name=scope, scope=scope)  # type: ignore[arg-type]
         for scope in ("read", "talk", "operate", "admin")
     }
-    made["session"] = access.issue(tx, kind="session", name="browser", scope="admin")
-    made["revoked"] = access.issue(tx, kind="token", name="gone", scope="admin")
+    made["session"] = access.issue(tx, OWNER, kind="session", name="browser", scope="admin")
+    made["revoked"] = access.issue(tx, OWNER, kind="token", name="gone", scope="admin")
     made["expired"] = access.issue(
-        tx, kind="token", name="old", scope="admin", life=timedelta(seconds=-1)
+        tx, OWNER, kind="token", name="old", scope="admin", life=timedelta(seconds=-1)
     )
-    made["link"] = access.issue_link(tx)
+    made["link"] = access.issue_link(tx, OWNER)
     access.revoke(tx, made["revoked"].token.id)
     return {name: issued.secret for name, issued in made.items()}
 
