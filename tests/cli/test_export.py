@@ -59,7 +59,7 @@ def _lacking(tx: Tx, founded: NewTeam, target: Path) -> set[str]:
     written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
     ids: set[str] = set()
     for table in dump.TABLES.keys() - NOT_ROWS_OF_PEOPLE:
-        if {"id", "team_id"} <= set(dump_validation.shape(tx, table)):
+        if {"id", "team_id"} <= set(dump_validation.columns_of(tx, table)):
             where = f"select id from {table} where team_id = :id"
             ids |= {str(row[0]) for row in tx.all(where, id=founded.team.id)}
     assert ids

@@ -332,8 +332,8 @@ NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels", "deliveries", "dependencies", "drafts"),
     *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
-    *("nodes", "passage_words", "passages", "passes", "spend", "stages", "teams", "threads"),
-    *("timers", "triggers", "turns", "waits", "workers"),
+    *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
+    *("threads", "timers", "triggers", "turns", "waits", "workers"),
 ]
 
 
