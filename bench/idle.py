@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.agents import Limits
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams, timers
 from agiraph.services.triggers import definitions
 from agiraph.store.tx import Tx
@@ -25,6 +26,7 @@ def _found(tx: Tx, first: int, count: int) -> None:
     for number in range(first, first + count):
         founded = teams.create(
             tx,
+            owner_id=OWNER,
             goal=f"Be idle {number}",
             model="scripted/ada",
             start=False,

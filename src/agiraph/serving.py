@@ -21,6 +21,7 @@ from agiraph.app import Runtime
 from agiraph.config import Settings
 from agiraph.domain.chat import Words
 from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
 from agiraph.run_context import RunContext
@@ -48,7 +49,7 @@ class RunningServer:
 
     async def link(self, url: str) -> str:
         """Return an address that signs a browser in; it works once."""
-        issued = await self.runtime.store.write(access.issue_link)
+        issued = await self.runtime.store.write(access.issue_link, OWNER)
         return f"{url}/signin?code={issued.secret}"
 
 

@@ -17,6 +17,7 @@ from agiraph.api.deps import Timeouts
 from agiraph.api.listen_address import Address
 from agiraph.domain.access import SCOPES, Scope, covers
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.persons import OWNER
 from agiraph.services import access
 from tests.api.serving import Served
 from tests.api.serving import serving as served_api
@@ -31,7 +32,7 @@ OPERATIONS = [
 
 async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Issued:
     return await served.world.store.write(
-        access.issue, kind="token", name=f"a {scope} token", scope=scope, **more
+        access.issue, OWNER, kind="token", name=f"a {scope} token", scope=scope, **more
     )
 
 
@@ -129,13 +130,13 @@ async def test_a_sign_in_link_opens_one_session_once(served: Served) -> None:
 
 
 async def test_two_browsers_that_race_for_a_link_get_one_session(served: Served) -> None:
-    issued = await served.world.store.write(access.issue_link)
+    issued = await served.world.store.write(access.issue_link, OWNER)
     visits = await asyncio.gather(*(visit(served, issued.secret) for _ in range(8)))
     assert sorted(v.status < 400 for v in visits) == [False] * 7 + [True]
 
 
 async def test_an_old_link_opens_nothing(served: Served) -> None:
-    issued = await served.world.store.write(access.issue_link)
+    issued = await served.world.store.write(access.issue_link, OWNER)
     served.world.clock.advance(minutes=15)
     assert (await visit(served, issued.secret)).status >= 400
     assert (await visit(served, "made-up")).status >= 400

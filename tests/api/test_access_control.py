@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -14,6 +14,7 @@ from agiraph.api.access_control import Caller
 from agiraph.api.app import routes
 from agiraph.api.server import Server, bind
 from agiraph.domain.access import SCOPES
+from agiraph.domain.persons import OWNER, Person
 from agiraph.services import access
 from agiraph.store.tx import Tx
 from tests.api.serving import TOKEN, Served, serving
@@ -157,6 +158,9 @@ def shapes() -> Iterator[Shape]:
 HTTP = list(shapes())
 
 
+ANYBODY = Person(id=OWNER, name="human", role="owner", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
 class Ungated:
     """What the routes would be without the gate: everybody is let in as the admin."""
 
@@ -164,7 +168,7 @@ class Ungated:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"] = {"caller": Caller("anybody", "admin"), "secret": TOKEN}
+        scope["state"] = {"caller": Caller("anybody", "admin", ANYBODY), "secret": TOKEN}
         await self._app(scope, receive, send)
 
 
@@ -194,14 +198,14 @@ async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
 
 def _secrets(tx: Tx) -> dict[str, str]:
     made: dict[str, access.Issued] = {
-        scope: access.issue(tx, kind="token", name=scope, scope=scope) for scope in SCOPES
+        scope: access.issue(tx, OWNER, kind="token", name=scope, scope=scope) for scope in SCOPES
     }
-    made["session"] = access.issue(tx, kind="session", name="browser", scope="admin")
-    made["revoked"] = access.issue(tx, kind="token", name="gone", scope="admin")
+    made["session"] = access.issue(tx, OWNER, kind="session", name="browser", scope="admin")
+    made["revoked"] = access.issue(tx, OWNER, kind="token", name="gone", scope="admin")
     made["expired"] = access.issue(
-        tx, kind="token", name="old", scope="admin", life=timedelta(seconds=-1)
+        tx, OWNER, kind="token", name="old", scope="admin", life=timedelta(seconds=-1)
     )
-    made["link"] = access.issue_link(tx)
+    made["link"] = access.issue_link(tx, OWNER)
     access.revoke(tx, made["revoked"].token.id)
     return {name: issued.secret for name, issued in made.items()}
 

@@ -17,6 +17,7 @@ from agiraph.app import open_store
 from agiraph.domain.chat import Words
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.services.lifecycle import teams
 from agiraph.store import events
@@ -201,7 +202,9 @@ async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
         published.append(event)
         arrived.set()
 
-    founded = await other.write(teams.create, goal="Before", model="demo", start=False)
+    founded = await other.write(
+        teams.create, owner_id=OWNER, goal="Before", model="demo", start=False
+    )
     before = await store.read(events.head, founded.team.id)
     feed = ChangeFeed(url, store, publish=publish, on_reply_text=lambda words: None)
     await feed.start()

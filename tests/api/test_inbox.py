@@ -1,6 +1,6 @@
 """The inbox over HTTP."""
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.services.mail import bus
 from tests.api.serving import Served
 
@@ -12,7 +12,7 @@ async def test_what_was_thought_of_a_briefing_is_shown_with_it(served: Served) -
         bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
-        recipient=HUMAN,
+        recipient=OWNER,
         text="Rates rose.",
         kind="briefing",
     )

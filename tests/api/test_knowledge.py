@@ -1,6 +1,6 @@
 """Knowledge over HTTP: how it came about, page by page."""
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
 from agiraph.store.tx import Tx
 from tests.api.serving import Served
@@ -17,7 +17,7 @@ async def test_changes_are_read_from_the_newest_back_or_from_one_on(served: Serv
                 founded.coordinator,
                 "fact",
                 f"Fact {number} stands alone, unlike {'others ' * number}",
-                author=HUMAN,
+                author=OWNER,
             )
 
     await served.world.store.write(learn)

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import messages
@@ -175,7 +176,7 @@ async def test_a_conversation_is_read_backwards_in_pages(on_each: Served) -> Non
         got, before = [m["text"] for m in page] + got, page[0]["id"]
     assert got == [str(number) for number in range(7)]
     assert await on_each.world.store.read(
-        messages.conversation, founded.team.id, founded.coordinator.id
+        messages.conversation, founded.team.id, founded.coordinator.id, OWNER
     )
 
 

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from agiraph.domain.ids import NodeId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus
@@ -81,7 +82,7 @@ def lose_timers(tx: Tx) -> None:
 
 
 def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
-    deliveries.add_channels(tx, {"mail": frozenset({"report"})})
+    deliveries.add_channels(tx, {"mail": frozenset({"report"})}, person_id=OWNER)
     node = NODES.get(tx, node_id)
     message = bus.send(
         tx, team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",

@@ -9,6 +9,7 @@ import pytest
 from agiraph import config
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import ThreadId
+from agiraph.domain.persons import OWNER
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.gemini import GeminiModel
 from agiraph.providers.http import HttpClient
@@ -118,7 +119,9 @@ class Journal:
         self._threads = 0
 
     async def kept(self, turns: list[Turn]) -> list[Turn]:
-        founded = await self._store.write(teams.create, goal="Keep it", model="demo", start=False)
+        founded = await self._store.write(
+            teams.create, owner_id=OWNER, goal="Keep it", model="demo", start=False
+        )
         self._threads += 1
         thread = Thread(
             id=ThreadId(f"t_{self._threads}"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.messages import INBOX
+from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
@@ -76,7 +77,12 @@ async def looking_back(home: Path) -> None:
     await world.start()
     if not await world.store.read(rows.every):
         await world.store.write(
-            teams.create, goal="Watch", model="scripted/ada", mode="infinite", start=False
+            teams.create,
+            owner_id=OWNER,
+            goal="Watch",
+            model="scripted/ada",
+            mode="infinite",
+            start=False,
         )
     for task in WATCHES:
         await world.store.write(_watch_once, task)

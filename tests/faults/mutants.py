@@ -136,7 +136,7 @@ def split_answer() -> None:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
         question = await write(
-            self, bus.record_answer, question_id, args[1], decision=kwargs.get("decision")
+            self, bus.record_answer, question_id, args[1], **{"decision": None, **kwargs}
         )
         if question.kind == "question":
             return await write(self, waiting.settle, WaitingOn("answer", question_id), args[1])

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.domain.agents import Rule
+from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
@@ -156,7 +157,9 @@ async def publishing(home: Path) -> None:
                 return says(call("publish", summary="three files"))
 
     def employ(tx: Tx) -> str:
-        founded = teams.create(tx, goal="Publish", model="scripted/ada", start=False, learns=False)
+        founded = teams.create(
+            tx, owner_id=OWNER, goal="Publish", model="scripted/ada", start=False, learns=False
+        )
         worker = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/ada")
         planning.create(
             tx, team_id=founded.team.id, task="Write it", source="user", assignee_id=worker.id

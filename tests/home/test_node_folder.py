@@ -14,6 +14,7 @@ import pytest
 from agiraph import faultpoints
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import WorkNode
 from agiraph.home.node_folder import Manifest, NodeFolder
 from agiraph.home.safe_folder import Folder
@@ -24,6 +25,7 @@ NODE = WorkNode(
     task="Find what it costs.\n",
     title="Price",
     source="delegation",
+    creator_id=OWNER,
     created_at=datetime(2026, 2, 11, tzinfo=UTC),
     acceptance=("a number", "its source"),
 )

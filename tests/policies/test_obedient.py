@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.agents import Rule
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import conversation, research
 from agiraph.services.lifecycle.teams import NewTeam
@@ -551,7 +552,9 @@ TOLD = {
 @pytest.mark.parametrize("what", TOLD)
 async def test_a_message_to_the_human_is_plain_text_and_marked(scene: Scene, what: str) -> None:
     team = await scene.from_page(order("send_message", to="human", content=TOLD[what]))
-    said = await scene.world.store.read(messages.conversation, team.team.id, team.coordinator.id)
+    said = await scene.world.store.read(
+        messages.conversation, team.team.id, team.coordinator.id, OWNER
+    )
     [message] = [m for m in said if "evil.test" in m.text]
     assert message.tainted_by == "a page of 127.0.0.1"
     assert not scene.sink.knows  # nobody opened it
@@ -604,7 +607,9 @@ async def test_a_reply_after_a_report_keeps_nothing_unconfirmed(scene: Scene) ->
     remember = order("remember", content=INSTRUCTION)
     quoted = order("send_message", to="human", content=remember)
     team = await scene.from_page(quoted)
-    await scene.world.store.write(conversation.say, team.coordinator.id, "What did you find?")
+    await scene.world.store.write(
+        conversation.say, team.coordinator.id, "What did you find?", person_id=OWNER
+    )
     await scene.world.settle()
     held = await scene.world.store.read(
         lambda tx: tx.all("select status from memories where content = :c", c=INSTRUCTION)

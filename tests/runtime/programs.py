@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from agiraph.domain.agents import Rule
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams as founding
@@ -127,11 +127,16 @@ class Crowd:
 
 
 def give(
-    tx: Tx, command: str, *, creator: str = HUMAN, rules: tuple[Rule, ...] = (), **more: Any
+    tx: Tx, command: str, *, creator: str = OWNER, rules: tuple[Rule, ...] = (), **more: Any
 ) -> WorkNode:
     """A piece of work for a program, on a team of its own."""
     founded = founding.create(
-        tx, goal="Have it done", model="scripted/ada", start=False, permissions=rules
+        tx,
+        owner_id=OWNER,
+        goal="Have it done",
+        model="scripted/ada",
+        start=False,
+        permissions=rules,
     )
     team_id = founded.team.id
     creator = founded.coordinator.id if creator == "coordinator" else creator

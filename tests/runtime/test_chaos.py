@@ -16,7 +16,7 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.events import Event
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import answers, teams
@@ -64,6 +64,7 @@ class Chaos:
         for number in range(self.agents):
             founded = await self.store.write(
                 teams.create,
+                owner_id=OWNER,
                 goal=f"Agent {number}",
                 model="scripted/ada",
                 mode="infinite",
@@ -88,7 +89,7 @@ class Chaos:
                 lambda agent=agent, number=number, text=text: self.store.write(
                     bus.send,
                     team_id=agent.team.id,
-                    sender=HUMAN,
+                    sender=OWNER,
                     recipient=agent.coordinator.id,
                     text=text,
                     client_id=f"{number}",
@@ -129,7 +130,9 @@ class Chaos:
             for question in await self.store.read(messages.open_questions, founded.team.id)
         ]
         for question in asked:
-            await self.store.write(answers.answer_question, question.id, "Try again.")
+            await self.store.write(
+                answers.answer_question, question.id, "Try again.", person_id=OWNER
+            )
         return bool(asked)
 
     async def end(self) -> None:

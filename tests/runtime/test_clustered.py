@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from agiraph.app import open_store
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
@@ -41,7 +42,9 @@ class Cluster:
 
     async def found(self, notes: int) -> NewTeam:
         goal = f"Notes: {notes}"
-        return await self.store.write(teams.create, goal=goal, model="scripted/ada", learns=False)
+        return await self.store.write(
+            teams.create, owner_id=OWNER, goal=goal, model="scripted/ada", learns=False
+        )
 
     async def node(self, founded: NewTeam) -> WorkNode:
         [node] = await self.store.read(nodes.board, founded.team.id)
@@ -200,7 +203,7 @@ async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_abo
 
 async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
     founded = await cluster.store.write(
-        teams.create, goal="Rest", model="scripted/ada", start=False, learns=False
+        teams.create, owner_id=OWNER, goal="Rest", model="scripted/ada", start=False, learns=False
     )
     await cluster.store.write(teams.pause, founded.team.id)
     await cluster.store.write(

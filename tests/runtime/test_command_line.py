@@ -7,8 +7,8 @@ import pytest
 
 from agiraph import config, redaction
 from agiraph.domain.agents import Rule
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Decision
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home import node_folder
 from agiraph.runtime import command_line
@@ -185,7 +185,7 @@ async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
 
     await until(world, is_stalled)
     [notice] = await events_of(world, node, "message.sent")
-    assert (notice["recipient"], notice["kind"]) == (HUMAN, "report")
+    assert (notice["recipient"], notice["kind"]) == (OWNER, "report")
     assert notice["text"].startswith(f"tool is at Do it ({node.id}), but nothing has come of it")
     await gate.say("something")
     await until(world, goes_on)
@@ -233,7 +233,7 @@ async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
         node = await done(world, "a")
         rows = str([node, await world.turns(node.id), await world.events(node.team_id),
                     await world.inbox()])  # fmt: skip
-        said = await said_by(world, node, to=HUMAN)
+        said = await said_by(world, node, to=OWNER)
 
     assert (node.result, said) == ("It is [hidden].", ["[hidden]"])
     assert CANARY not in rows
@@ -352,7 +352,7 @@ async def test_a_file_to_talk_through_that_is_no_file_carries_nothing(
 
     node = await home.node(node.id)
     assert ending(node) == COMPLETED
-    assert await said_by(home, node, to=HUMAN) == []
+    assert await said_by(home, node, to=OWNER) == []
     assert outside.read_text() == f"@human: {CANARY}\n"
     assert CANARY not in str([await home.turns(node.id), home.published(node)])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.services.lifecycle import endings, teams
 from agiraph.testing import World, call, says
@@ -123,6 +123,6 @@ async def test_a_task_that_is_taken_up_again_is_run_again(world: World) -> None:
     goal, this, that = await world.board(founded.team.id)
     assert {n.status for n in (goal, this, that)} == {NodeStatus.COMPLETED}, ada.heard
     assert this.thread_id == that.thread_id
-    assert await said_by(world, that, to=HUMAN) == ["Begun.", "Begun."]
+    assert await said_by(world, that, to=OWNER) == ["Begun.", "Begun."]
     assert "Do that." in (folder_of(world, that) / "_task.md").read_text()
     assert context_of(world, that)["earlier"] == [str(folder_of(world, this) / "published")]

@@ -15,8 +15,9 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.runtime.channels import Channel, DeliveryFailed
 from agiraph.runtime.channels.smtp import Smtp
@@ -51,7 +52,7 @@ async def tell(
         bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
-        recipient=HUMAN,
+        recipient=OWNER,
         kind=kind,
         title=text.partition(".")[0],
         text=text,
@@ -220,7 +221,7 @@ async def test_what_no_try_delivers_is_given_up_visibly_and_can_be_sent_again(
         failed = await becomes(world, message, "failed")
         assert len(web.posts) == failed.tries == deliveries.MAX_TRIES
         assert await world.store.read(rows.failed) == [failed]
-        item = await world.store.read(inbox.item, message.id)
+        item = await world.store.read(inbox.item, OWNER, message.id)
         assert (item.state, item.deliveries) == ("unread", (failed,))
         [event] = [e for e in await world.events(founded.team.id) if e.type == "delivery.failed"]
         assert event.data["error"] == "answered 500: sigh"
@@ -381,7 +382,9 @@ async def test_what_a_dead_process_was_sending_is_taken_over_after_a_while(
     async with opened(tmp_path, url) as world:
         founded = await founded_in(world)
         kinds = frozenset[MessageKind]({"briefing"})
-        await world.store.write(deliveries.open_channels, {"count": kinds}, alone=False)
+        await world.store.write(
+            deliveries.open_channels, {"count": kinds}, person_id=OWNER, alone=False
+        )
         message = await tell(world, founded)
         [parcel] = await world.store.write(deliveries.claim, "count", owner="dead", limit=5)
     channel = Counting()

@@ -9,8 +9,8 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.app import open_store
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Decision
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.runtime.command_line import Command
@@ -91,7 +91,7 @@ async def test_a_task_from_an_agent_fails_to_that_agent_and_is_not_run_again(
         await world.settle()
         node = await world.node(node.id)
         [told] = await failures(world, node)
-        said = await said_by(world, node, to=HUMAN)
+        said = await said_by(world, node, to=OWNER)
         published = world.published(node)
         answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
         count = runs(world, node)
@@ -224,7 +224,7 @@ async def test_a_program_that_resumes_is_run_again_and_says_nothing_twice(
         await world.settle()
         node = await world.node(node.id)
         context = context_of(world, node)
-        said = await said_by(world, node, to=HUMAN)
+        said = await said_by(world, node, to=OWNER)
         published = set(world.published(node))
         ends = await events_of(world, node, "node.completed")
     assert (node.status, node.result) == (NodeStatus.COMPLETED, "It is done.")
@@ -245,7 +245,7 @@ async def test_what_it_was_told_before_the_kill_is_in_its_inbox_afterwards(
     assert node.assignee_id is not None
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
-        bus.send, team_id=node.team_id, sender=HUMAN, recipient=node.assignee_id, text="Hello."
+        bus.send, team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."
     )
     await store.close()
     async with runtime(home):
@@ -288,7 +288,7 @@ async def test_a_program_that_ended_before_the_crash_has_its_real_result(world: 
     node = await world.node(node.id)
     assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
     assert world.published(node) == {"_result.md": "It is done.\n", "runs.txt": "run\n"}
-    assert await said_by(world, node, to=HUMAN) == ["The last line"]
+    assert await said_by(world, node, to=OWNER) == ["The last line"]
     [run] = await events_of(world, node, "tool.result")
     assert run["text"] == "[exited, exit code 0, 0 s]"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.runtime import program_mailbox
 from agiraph.runtime.program_mailbox import addressed
@@ -31,10 +31,10 @@ async def said_to_human(world: World, node: WorkNode, number: int) -> list[str]:
     """What the program says to the person, as soon as it has said so much."""
 
     async def is_said() -> bool:
-        return len(await said_by(world, node, to=HUMAN)) >= number
+        return len(await said_by(world, node, to=OWNER)) >= number
 
     await until(world, is_said)
-    return await said_by(world, node, to=HUMAN)
+    return await said_by(world, node, to=OWNER)
 
 
 # ---- in -------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ async def test_what_it_says_goes_to_whom_it_names(world: World) -> None:
     )
 
     [coordinator] = {agent["agent_id"] for agent in await hired(world, node)} - {node.assignee_id}
-    assert await said_by(world, node, to=HUMAN) == [
+    assert await said_by(world, node, to=OWNER) == [
         "Which one?",
         "(to Zoe, whom nobody knows) Hi.",
     ]
@@ -135,14 +135,14 @@ async def test_every_word_is_carried_once_however_the_outbox_is_written(
     await world.settle()
 
     said = ["one", "two", "three", "anew", "last"]
-    assert await said_by(world, node, to=HUMAN) == said
+    assert await said_by(world, node, to=OWNER) == said
     assert (await world.node(node.id)).status is NodeStatus.COMPLETED
 
 
 async def test_five_megabytes_of_outbox_say_something_and_no_more(world: World) -> None:
     node = await done(world, f"yes '@human: x' | head -c 5000000 > _outbox.md; {HANDS_IN}")
 
-    said = await said_by(world, node, to=HUMAN)
+    said = await said_by(world, node, to=OWNER)
     pieces = program_mailbox.OUTBOX_BYTES // program_mailbox.PIECE_BYTES + 1
     assert node.status is NodeStatus.COMPLETED
     assert program_mailbox.MAX_MESSAGES < len(said) <= program_mailbox.MAX_MESSAGES * pieces
@@ -152,7 +152,7 @@ async def test_five_megabytes_of_outbox_say_something_and_no_more(world: World) 
 async def test_one_long_word_is_said_in_pieces(world: World) -> None:
     node = await done(world, f"head -c 150000 /dev/zero | tr '\\0' x > _outbox.md; {HANDS_IN}")
 
-    said = await said_by(world, node, to=HUMAN)
+    said = await said_by(world, node, to=OWNER)
     assert [len(text) for text in said] == [
         program_mailbox.PIECE_BYTES,
         program_mailbox.PIECE_BYTES,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
 from agiraph.runtime.reflection import _closed_work, read_insights, read_verdict, record
@@ -115,7 +116,9 @@ async def test_background_processes_tasks_via_thread_not_conversation(world: Wor
     thinker = Thinker(verdict=[briefing("Rates rose", "The central bank raised rates by 1 %.")])
     founded = await begun(world, thinker)
     await worked(world, founded)
-    said = await world.store.read(messages.conversation, founded.team.id, founded.coordinator.id)
+    said = await world.store.read(
+        messages.conversation, founded.team.id, founded.coordinator.id, OWNER
+    )
     assert [(m.kind, m.text) for m in said] == [
         ("briefing", "The central bank raised rates by 1 %.")
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from agiraph.app import open_store
 from agiraph.domain.errors import HomeInUse
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
@@ -131,7 +132,9 @@ async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     url = f"sqlite:///{home / 'agiraph.db'}"
     home.mkdir()
     store = await open_store(url, SystemClock())
-    await store.write(teams.create, goal="Notes: 3", model="scripted/ada", learns=False)
+    await store.write(
+        teams.create, owner_id=OWNER, goal="Notes: 3", model="scripted/ada", learns=False
+    )
     await store.close()
     first = await Worker.start(home, url, ledger, "--hold", "--unlocked")
     await first.says("asked 0")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.app import open_store
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import teams
@@ -90,7 +91,9 @@ async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
             "AGIRAPH_LOG": "error",
         }
         founded = [
-            await store.write(teams.create, goal=f"Team {n}", model="openai/test", learns=False)
+            await store.write(
+                teams.create, owner_id=OWNER, goal=f"Team {n}", model="openai/test", learns=False
+            )
             for n in range(teams_)
         ]
         workers = [await stack.enter_async_context(agiraph.start("work")) for _ in range(2)]

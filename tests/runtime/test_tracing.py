@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from agiraph.app import Runtime
 from agiraph.domain.errors import Misconfigured, ModelError
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.providers.base import Model
 from agiraph.providers.registry import Keys
@@ -40,7 +41,12 @@ async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
     )
     await runtime.start()
     await runtime.store.write(
-        teams.create, goal="Try it", model="scripted/ada", learns=False, heartbeat=None
+        teams.create,
+        owner_id=OWNER,
+        goal="Try it",
+        model="scripted/ada",
+        learns=False,
+        heartbeat=None,
     )
     await runtime.engine.idle()
     await runtime.close()

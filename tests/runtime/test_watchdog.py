@@ -12,8 +12,9 @@ import pytest
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Fenced
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId
+from agiraph.domain.ids import SYSTEM, NodeId
 from agiraph.domain.outcomes import Finished
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings, journal, stalled
@@ -230,6 +231,6 @@ async def test_a_stall_is_told_to_the_person_when_nobody_is_at_work_to_hear_it(
 
     await until(world, handed_in)
     assert await look(world, node_id, LATE) == [1]
-    assert await notes(world, node_id) == [(SYSTEM, HUMAN, "report")]
+    assert await notes(world, node_id) == [(SYSTEM, OWNER, "report")]
     steps.go[0].set()
     await world.settle()

@@ -3,7 +3,8 @@
 from typing import Any
 
 from agiraph.domain.chat import IN_WORDS, Lease
-from agiraph.domain.ids import HUMAN, NodeId
+from agiraph.domain.ids import NodeId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.board import unfinished
@@ -236,7 +237,7 @@ def ask(tx: Tx, founded: NewTeam) -> None:
         tx,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
-        recipient=HUMAN,
+        recipient=OWNER,
         kind="question",
         text="Red or blue?",
         node_id=founded.node.id,

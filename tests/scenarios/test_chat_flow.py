@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agiraph.domain.ids import HUMAN, TeamId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.mail import bus
@@ -194,7 +195,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
 
             # Bob tells the coordinator, who asks the person and passes the answer on.
             cast.qualcomm_is_in.set()
-            await until(world, lambda: has_said("coordinator", HUMAN, MAY_WE))
+            await until(world, lambda: has_said("coordinator", OWNER, MAY_WE))
             await cast.bob_is_told.reached()
             [question] = await world.questions(team.id)
             await world.answer(question, MLPERF)
@@ -205,7 +206,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
             await until(world, lambda: is_launched("A chapter on inference"))
             await cast.all_are_told.reached(2)
             sent: list[Message] = await world.store.write(
-                bus.broadcast, team_id=team.id, sender=HUMAN, text=PRICES
+                bus.broadcast, team_id=team.id, sender=OWNER, text=PRICES
             )
             cast.all_are_told.set()
             await world.settle()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import conversation
@@ -84,7 +85,7 @@ RESEARCHES: tuple[Line, ...] = (
 
 
 async def told(world: World, team: NewTeam) -> list[Message]:
-    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
+    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
     return [message for message in said if message.sender == team.coordinator.id]
 
 
@@ -100,7 +101,9 @@ async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_cha
     )
     rob = world.script("rob", *RESEARCHES)
     team = await world.found("Heat the house", start=False)
-    await world.store.write(conversation.say, team.coordinator.id, f"Please research: {goal}")
+    await world.store.write(
+        conversation.say, team.coordinator.id, f"Please research: {goal}", person_id=OWNER
+    )
     await world.settle()
 
     [node] = await world.board(team.team.id)
@@ -125,7 +128,9 @@ async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_cha
     read = [turn.text for turn in rob.requests[-1].turns if turn.role == "tool"]
     assert "Three units of heat" in read[2]
 
-    await world.store.write(conversation.say, team.coordinator.id, "How far is it?")
+    await world.store.write(
+        conversation.say, team.coordinator.id, "How far is it?", person_id=OWNER
+    )
     await world.settle()
     status = [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"][-1]
     assert status.endswith("done, 1 of 5 searches used, 2 of 3 pages used")
@@ -144,7 +149,7 @@ async def test_what_was_read_once_is_found_without_reading_it_again(
     )
     team = await world.found("Heat the house", start=False)
     for text in ("Research heat pumps", "Research them again"):
-        await world.store.write(conversation.say, team.coordinator.id, text)
+        await world.store.write(conversation.say, team.coordinator.id, text, person_id=OWNER)
         await world.settle()
     assert len(library.requests) == 2
     found = next(turn.text for turn in rob.requests[-1].turns if turn.role == "tool")
@@ -160,7 +165,9 @@ async def test_research_that_is_cut_off_anywhere_reports_once(world: World, cut_
     lines.insert(cut_at - 1, PowerCut())
     world.script("rob", *lines)
     team = await world.found("Heat the house", start=False)
-    await world.store.write(conversation.say, team.coordinator.id, "Research heat pumps")
+    await world.store.write(
+        conversation.say, team.coordinator.id, "Research heat pumps", person_id=OWNER
+    )
     await world.settle()
     await world.restart()
     await world.settle()

@@ -6,8 +6,9 @@ import pytest
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, TeamId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import quiet_hours
@@ -62,7 +63,9 @@ async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World)
     founded, _ = await begun(world, RATES)
     await work(world, founded)
     [item] = await world.inbox()
-    [said] = await world.store.read(messages.conversation, founded.team.id, founded.coordinator.id)
+    [said] = await world.store.read(
+        messages.conversation, founded.team.id, founded.coordinator.id, OWNER
+    )
     assert item.title == "Rates rose"
     assert said == item
     assert said.text == "The central bank raised rates by 1 % today, more than expected."
@@ -70,7 +73,7 @@ async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World)
 
 async def test_what_was_asked_for_and_delivered_is_no_news(world: World) -> None:
     founded, thinker = await begun(world, RATES)
-    await work(world, founded, source="user", creator_id=HUMAN)
+    await work(world, founded, source="user", creator_id=OWNER)
     assert [m.kind for m in await world.inbox()] == ["result"]
     assert thinker.questions() == ["harvest"]  # no model was asked about it
     assert await decided(world, founded) == [(False, "already delivered")]
@@ -78,7 +81,7 @@ async def test_what_was_asked_for_and_delivered_is_no_news(world: World) -> None
 
 async def test_what_was_not_asked_for_is_news_also_beside_what_was(world: World) -> None:
     founded, _ = await begun(world, RATES)
-    await give(world, founded.team.id, founded.coordinator.id, source="user", creator_id=HUMAN)
+    await give(world, founded.team.id, founded.coordinator.id, source="user", creator_id=OWNER)
     await give(world, founded.team.id, founded.coordinator.id, "Something else")
     await world.settle()
     assert [m.kind for m in await world.inbox()] == ["result", "briefing"]
@@ -152,7 +155,7 @@ async def test_a_thumb_down_silences_what_is_worth_no_more(world: World) -> None
 
 async def test_only_briefings_are_rated(world: World) -> None:
     founded, _ = await begun(world, RATES)
-    await work(world, founded, source="user", creator_id=HUMAN)
+    await work(world, founded, source="user", creator_id=OWNER)
     [result] = await world.inbox()
     with pytest.raises(Refused, match="is a result; only briefings are rated"):
         await world.store.write(briefings.rate, result.id, up=True)

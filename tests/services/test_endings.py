@@ -8,8 +8,8 @@ import pytest
 
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import ModelRefused
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.research import start as research
@@ -323,7 +323,7 @@ async def test_an_end_is_told_to_somebody_when_nobody_is_left(world: World) -> N
     await world.store.write(endings.cancel, node_id)
 
     said = [m for m in await told(world, await world.node(node_id)) if m.node_id == node_id]
-    assert [(m.kind, m.recipient) for m in said if m.kind == "failure"] == [("failure", HUMAN)]
+    assert [(m.kind, m.recipient) for m in said if m.kind == "failure"] == [("failure", OWNER)]
 
 
 async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_ending(

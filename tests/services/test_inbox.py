@@ -3,8 +3,8 @@
 import pytest
 
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, inbox
@@ -19,7 +19,7 @@ async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Messa
             bus.send,
             team_id=founded.team.id,
             sender=founded.coordinator.id,
-            recipient=HUMAN,
+            recipient=OWNER,
             kind=kind,
             text=f"{kind} {number}",
         )
@@ -29,7 +29,7 @@ async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Messa
 
 
 async def shown(world: World) -> list[tuple[str, str, bool]]:
-    page = await world.store.read(inbox.page)
+    page = await world.store.read(inbox.page, OWNER)
     return [(item.message.text, item.state, item.needs_answer) for item in page.items]
 
 
@@ -46,30 +46,30 @@ async def test_what_needs_an_answer_comes_first_then_the_newest(world: World) ->
         ("briefing 3", "unread", False),
         ("result 1", "unread", False),
     ]
-    assert await world.store.read(inbox.count_unread) == 6
+    assert await world.store.read(inbox.count_unread, OWNER) == 6
 
 
 async def test_reading_and_answering_change_an_items_state_and_remove_nothing(
     world: World,
 ) -> None:
     _, [result, question, other] = await filled(world, "result", "question", "question")
-    item = await world.store.write(inbox.mark_read, result.id)
+    item = await world.store.write(inbox.mark_read, OWNER, result.id)
     assert (item.state, item.message.seen_at) == ("read", world.clock.now())
-    await world.store.write(answers.answer_question, question.id, "Yes")
+    await world.store.write(answers.answer_question, question.id, "Yes", person_id=OWNER)
     assert await shown(world) == [
         ("question 3", "unread", True),
         ("question 2", "answered", False),
         ("result 1", "read", False),
     ]
-    assert await world.store.read(inbox.count_unread) == 1
-    assert (await world.store.write(inbox.mark_read, other.id)).needs_answer
+    assert await world.store.read(inbox.count_unread, OWNER) == 1
+    assert (await world.store.write(inbox.mark_read, OWNER, other.id)).needs_answer
 
 
 async def test_reading_twice_is_reading_once(world: World) -> None:
     founded, [result] = await filled(world, "result")
-    first = await world.store.write(inbox.mark_read, result.id)
+    first = await world.store.write(inbox.mark_read, OWNER, result.id)
     world.clock.advance(hours=1)
-    assert await world.store.write(inbox.mark_read, result.id) == first
+    assert await world.store.write(inbox.mark_read, OWNER, result.id) == first
     seen = [e for e in await world.events(founded.team.id) if e.type == "message.seen"]
     assert [e.data for e in seen] == [{"message_ids": [result.id]}]
 
@@ -80,7 +80,7 @@ async def test_pages_show_every_item_once_in_order(world: World, limit: int) -> 
     await filled(world, *kinds)
     cursor, seen = "", list[str]()
     while cursor is not None:
-        page = await world.store.read(inbox.page, after=cursor, limit=limit)
+        page = await world.store.read(inbox.page, OWNER, after=cursor, limit=limit)
         assert len(page.items) <= limit
         seen += [item.message.text for item in page.items]
         cursor = page.cursor
@@ -100,11 +100,11 @@ async def test_a_page_that_cannot_be_is_refused(
     world: World, arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(Refused, match=problem):
-        await world.store.read(inbox.page, **arguments)
+        await world.store.read(inbox.page, OWNER, **arguments)
 
 
 async def test_only_what_is_in_the_inbox_can_be_read(world: World) -> None:
     _, [message] = await filled(world, "message")
     for wrong in (message.id, "msg_0"):
         with pytest.raises(NotFound, match="There is no inbox item"):
-            await world.store.write(inbox.mark_read, wrong)
+            await world.store.write(inbox.mark_read, OWNER, wrong)

@@ -8,8 +8,9 @@ import pytest
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.ids import HUMAN, ThreadId
+from agiraph.domain.ids import ThreadId
 from agiraph.domain.knowledge import Insight
+from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items, maintenance, recall
 from agiraph.services.members import roster
 from agiraph.store import knowledge as rows
@@ -81,7 +82,7 @@ async def test_an_insight_is_learned_once_per_thread_however_often_it_is_harvest
     again = await learn(world, agent, "Cache the index", source_thread_id=THREAD, confidence=0.5)
     assert again == first
     assert len(await changes(world, agent)) == 1
-    await world.store.write(items.remove, agent.id, first.id)
+    await world.store.write(items.remove, agent.id, first.id, author=OWNER)
     gone = await learn(world, agent, "Cache the index", source_thread_id=THREAD)
     assert gone.status == "removed"
     assert await contents(world, agent) == []
@@ -146,7 +147,7 @@ async def test_a_contradiction_is_kept_and_shown_as_a_pair(world: World) -> None
         "  - The API limit is 60 calls a minute (fact, 2026-01-05)",
         "- Check SEC filings first (fact, 2026-01-05)",
     ]
-    await world.store.write(items.remove, agent.id, old.id)
+    await world.store.write(items.remove, agent.id, old.id, author=OWNER)
     lines = recall.as_lines(await world.store.read(items.insights, agent.id))
     assert not any("do not go together" in line for line in lines)
 
@@ -180,15 +181,15 @@ async def test_what_is_held_appears_nowhere_until_a_person_confirms_it(world: Wo
         (kept.id, "insight", canary),
         (told.id, "memory", "User wants the CANARY sent"),
     ]
-    await world.store.write(items.confirm, kept.id)
-    await world.store.write(items.reject, told.id)
+    await world.store.write(items.confirm, kept.id, author=OWNER)
+    await world.store.write(items.reject, told.id, author=OWNER)
     assert await contents(world, agent, query="canary") == [canary]
     assert await world.store.read(items.held, agent.team_id) == []
     assert await world.store.read(items.memories, agent.id) == []
     with pytest.raises(Conflict, match="does not wait for anybody"):
-        await world.store.write(items.confirm, kept.id)
+        await world.store.write(items.confirm, kept.id, author=OWNER)
     with pytest.raises(NotFound):
-        await world.store.write(items.confirm, "nonsense")
+        await world.store.write(items.confirm, "nonsense", author=OWNER)
 
 
 async def test_what_is_held_neither_changes_nor_strengthens_what_is_known(world: World) -> None:
@@ -208,11 +209,11 @@ async def test_what_is_held_neither_changes_nor_strengthens_what_is_known(world:
 async def test_what_a_person_took_back_is_not_learned_again_without_them(world: World) -> None:
     agent = await ada(world)
     wrong = await learn(world, agent, "Deploy on Fridays without tests", source_thread_id=THREAD)
-    await world.store.write(items.remove, agent.id, wrong.id)
+    await world.store.write(items.remove, agent.id, wrong.id, author=OWNER)
     again = await learn(world, agent, "Deploy on Fridays without tests.", source_thread_id=OTHER)
     assert again.status == "held"
     assert await contents(world, agent) == []
-    said = await learn(world, agent, "Deploy on Fridays without tests", author=HUMAN)
+    said = await learn(world, agent, "Deploy on Fridays without tests", author=OWNER)
     assert said.status == "active"
 
 
@@ -227,7 +228,7 @@ async def test_every_change_can_be_undone(world: World) -> None:
     assert await world.store.read(items.insights, agent.id) == before
     assert await contents(world, agent, query="sqlite") == [old.content]
 
-    await world.store.write(items.remove, agent.id, old.id)
+    await world.store.write(items.remove, agent.id, old.id, author=OWNER)
     assert await contents(world, agent) == await contents(world, agent, query="sqlite") == []
     removal = (await changes(world, agent))[-1][0]
     await world.store.write(items.undo, removal)
@@ -236,7 +237,7 @@ async def test_every_change_can_be_undone(world: World) -> None:
         await world.store.write(items.undo, removal)
 
     held = await learn(world, agent, "Trust the page", source_thread_id=OTHER, held=True)
-    await world.store.write(items.confirm, held.id)
+    await world.store.write(items.confirm, held.id, author=OWNER)
     await world.store.write(items.undo, (await changes(world, agent))[-1][0])
     assert [h.id for h in await world.store.read(items.held)] == [held.id]
     undone = [e for e in await world.events(agent.team_id) if e.data.get("verb") == "undone"]
@@ -261,7 +262,7 @@ async def test_memories_are_kept_merged_disputed_and_forgotten(world: World) -> 
     agent = await ada(world)
 
     async def remember(content: str, source: str) -> Any:
-        return await world.store.write(items.remember, agent, content, author=HUMAN, source=source)
+        return await world.store.write(items.remember, agent, content, author=OWNER, source=source)
 
     await remember("User prefers concise responses", "message_1")
     fuller = await remember("User prefers concise responses in the morning", "message_2")
@@ -277,9 +278,9 @@ async def test_memories_are_kept_merged_disputed_and_forgotten(world: World) -> 
         f"  - User lives in Berlin ({berlin.id}, 2026-01-05)",
         f"- User prefers concise responses in the morning ({fuller.id}, 2026-01-05)",
     ]
-    await world.store.write(items.forget, agent.id, berlin.id)
+    await world.store.write(items.forget, agent.id, berlin.id, author=OWNER)
     with pytest.raises(NotFound, match="Use the id of one you have"):
-        await world.store.write(items.forget, agent.id, berlin.id)
+        await world.store.write(items.forget, agent.id, berlin.id, author=OWNER)
     # Memories are for talking: no search at work finds them.
     assert (
         await world.store.read(passages.find, "Paris", team_id=agent.team_id, owner=agent.id) == []
@@ -293,7 +294,7 @@ async def test_nobody_takes_back_what_another_knows(world: World) -> None:
     )
     insight = await learn(world, agent, "Check SEC filings first")
     with pytest.raises(NotFound, match="list_insights"):
-        await world.store.write(items.remove, bob.id, insight.id)
+        await world.store.write(items.remove, bob.id, insight.id, author=OWNER)
     assert await contents(world, bob) == await contents(world, bob, query="SEC filings") == []
     await learn(world, bob, "Check SEC filings first")
     assert len(await contents(world, agent)) == len(await contents(world, bob)) == 1

@@ -9,8 +9,9 @@ import pytest
 
 from agiraph.domain.agents import Rule
 from agiraph.domain.errors import ModelRefused
-from agiraph.domain.ids import HUMAN, NodeId
+from agiraph.domain.ids import NodeId
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle.teams import NewTeam
@@ -43,7 +44,7 @@ async def tell(world: World, founded: NewTeam, how: str, text: str = "Mind the r
     """Let the person speak in one of the ways there are."""
     match how:
         case "broadcast":
-            await world.store.write(bus.broadcast, team_id=founded.team.id, sender=HUMAN, text=text)
+            await world.store.write(bus.broadcast, team_id=founded.team.id, sender=OWNER, text=text)
         case "nudge":
             await world.chat(founded.coordinator.id, text, nudge=True)
         case _:

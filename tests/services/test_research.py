@@ -11,6 +11,7 @@ from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import ModelRefused, Refused
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import jobs, planning
@@ -68,13 +69,15 @@ async def asked(world: World, *lines: Line, **more: int) -> NewTeam:
     world.script("ada", says("I look into it.", start))
     world.script("rob", *lines)
     team = await world.found("Bake", start=False)
-    await world.store.write(conversation.say, team.coordinator.id, "Research how bread is baked")
+    await world.store.write(
+        conversation.say, team.coordinator.id, "Research how bread is baked", person_id=OWNER
+    )
     return team
 
 
 async def told(world: World, team: NewTeam) -> list[Message]:
     """What the coordinator said to the person, after its reply."""
-    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
+    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
     return [m for m in said if m.sender == team.coordinator.id][1:]
 
 
@@ -244,7 +247,7 @@ async def test_research_started_at_work_and_not_waited_for_is_delivered_once(
     _, node = await world.board(team.team.id)
     about = [m for m in await world.inbox() if m.node_id == node.id]
     assert [m.kind for m in about] == ["report" if ends == "published" else "failure"]
-    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id)
+    said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
     assert len([m for m in said if m.node_id == node.id]) == 1
     heard = [t.text for t in ada.requests[-1].turns if t.role == "user" and node.id in t.text]
     assert len(heard) == 1
@@ -315,7 +318,9 @@ async def test_crawl_migration_all_background_work_is_in_one_tracker(world: Worl
         "ada", says("Let me see.", call("job_status")), says("That is all.", call("no_work_needed"))
     )
     await world.settle()
-    await world.store.write(conversation.say, team.coordinator.id, "How far are you?")
+    await world.store.write(
+        conversation.say, team.coordinator.id, "How far are you?", person_id=OWNER
+    )
     await world.settle()
     answer = next(t.text for t in ada.requests[-1].turns if t.role == "tool")
     assert re.sub(r"node_\w+", "ID", answer).splitlines() == [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, Source, StopReason
 from agiraph.providers.base import Request
 from agiraph.services.board import planning
@@ -58,9 +58,9 @@ async def status(world: World, founded: NewTeam) -> str:
 @pytest.mark.parametrize(
     ("source", "creator", "child"),
     [
-        ("user", HUMAN, False),
+        ("user", OWNER, False),
         ("delegation", "coordinator", False),
-        ("trigger", HUMAN, False),
+        ("trigger", OWNER, False),
         ("self", "coordinator", False),
         ("delegation", "coordinator", True),
     ],
@@ -138,7 +138,9 @@ async def test_a_team_that_was_done_is_done_again_when_what_it_was_asked_besides
     await world.answer(question, "Yes.")
     await world.settle()
     assert await status(world, founded) == "completed"
-    await world.store.write(conversation.say, founded.coordinator.id, "And JSON?", nudge=True)
+    await world.store.write(
+        conversation.say, founded.coordinator.id, "And JSON?", nudge=True, person_id=OWNER
+    )
     await world.store.write(reopen, founded)
     await world.settle()
 
@@ -165,7 +167,7 @@ async def test_a_team_that_was_given_a_schedule_after_its_goal_stays_active(worl
             type="scheduled",
             config={"cron": "0 9 * * *"},
             payload={"task": "Look"},
-            made_by=HUMAN,
+            made_by=OWNER,
         )
 
     await world.store.write(schedule)

@@ -6,6 +6,7 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import teams
 from agiraph.services.members import roster
@@ -83,7 +84,9 @@ async def test_notify_task_queued_triggers_immediate_processing(world: World) ->
 
 
 async def test_a_coordinator_is_born_with_a_heartbeat_of_an_hour(world: World) -> None:
-    founded = await world.store.write(teams.create, goal="Go", model="scripted/ada", start=False)
+    founded = await world.store.write(
+        teams.create, owner_id=OWNER, goal="Go", model="scripted/ada", start=False
+    )
     [born] = await world.store.read(rows.of_team, founded.team.id)
     assert (born.type, born.made_by, born.due_at) == (
         "heartbeat",

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
@@ -44,7 +44,7 @@ async def test_a_message_is_sent_and_a_node_is_handed_out(world: World) -> None:
 
 async def test_who_set_it_up_is_told_how_it_ended(world: World) -> None:
     founded = await resting(world, says(call("finish", summary="All quiet.")))
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"}, made_by=HUMAN)
+    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"}, made_by=OWNER)
     await pass_time(world, 3600)
     assert [(m.kind, m.text) for m in await world.inbox()] == [("result", "All quiet.")]
     [node] = await woken(world, trigger)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.app import open_store
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.database import Store
@@ -21,4 +22,6 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def founded(store: Store) -> NewTeam:
     """A team of one with a node in its queue, which nobody takes up."""
-    return await store.write(teams.create, goal="Keep what you are given", model="scripted/ada")
+    return await store.write(
+        teams.create, owner_id=OWNER, goal="Keep what you are given", model="scripted/ada"
+    )

@@ -10,6 +10,7 @@ import pytest
 
 from agiraph.domain.errors import StoreDamaged
 from agiraph.domain.events import Event
+from agiraph.domain.persons import OWNER
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -28,7 +29,7 @@ async def everything(store: Store) -> list[object]:
     """Every row of the one team there is."""
     [team] = await store.read(rows.every)
     everyone = await store.read(rows.members, team.id)
-    found: list[object] = [team, *everyone, *await store.read(messages.inbox)]
+    found: list[object] = [team, *everyone, *await store.read(messages.inbox, OWNER)]
     found += await store.read(nodes.board, team.id)
     for agent in everyone:
         for thread in await store.read(threads.of_agent, agent.id):

@@ -10,6 +10,7 @@ import pytest
 
 from agiraph.app import open_store
 from agiraph.domain import ids
+from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import teams
 from agiraph.services.triggers import definitions
 from agiraph.store import triggers as rows
@@ -111,6 +112,7 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
                 for founded in [
                     await other.write(
                         teams.create,
+                        owner_id=OWNER,
                         goal=f"Wait {seconds} s",
                         model="scripted/ada",
                         mode="infinite",

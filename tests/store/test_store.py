@@ -17,6 +17,7 @@ from agiraph.domain.events import Event
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.work import NodeCheckpoint, NodeOutput
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Queue
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -220,7 +221,9 @@ async def test_a_verb_that_fails_among_others_undoes_itself_alone(
 
 async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
-    team_id = (await store.write(teams.create, goal="Go", model="scripted/ada")).team.id
+    team_id = (
+        await store.write(teams.create, owner_id=OWNER, goal="Go", model="scripted/ada")
+    ).team.id
     await together(
         store,
         lambda tx: rename(tx, team_id, "a"),
@@ -236,7 +239,9 @@ async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> N
 
 async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -> None:
     store, other = (SqliteStore(tmp_path / "agiraph.db", ManualClock()) for _ in range(2))
-    team_id = (await store.write(teams.create, goal="Go", model="scripted/ada")).team.id
+    team_id = (
+        await store.write(teams.create, owner_id=OWNER, goal="Go", model="scripted/ada")
+    ).team.id
     for name, writer in (("a", store), ("b", other), ("c", store), ("d", other)):
         await writer.write(rename, team_id, name)
     story = await store.read(events.after, team_id, 0)
@@ -315,7 +320,7 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
 async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
     """Whoever copies agiraph.db while nothing runs has everything."""
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
-    await store.write(teams.create, goal="Be copied", model="scripted/ada")
+    await store.write(teams.create, owner_id=OWNER, goal="Be copied", model="scripted/ada")
     await store.read(rows.every)
     await store.close()
     assert [file.name for file in tmp_path.iterdir()] == ["agiraph.db"]
@@ -327,8 +332,8 @@ NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels", "deliveries", "dependencies", "drafts"),
     *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
-    *("nodes", "passage_words", "passages", "passes", "spend", "stages", "teams", "threads"),
-    *("timers", "triggers", "turns", "waits", "workers"),
+    *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
+    *("threads", "timers", "triggers", "turns", "waits", "workers"),
 ]
 
 

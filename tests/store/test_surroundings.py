@@ -15,7 +15,8 @@ from agiraph.domain.errors import (
     StoreLocked,
     StoreUnavailable,
 )
-from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.ids import MessageId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -37,7 +38,9 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def found(store: Store) -> NewTeam:
-    return await store.write(teams.create, goal="Fill the disk", model="scripted/ada", start=False)
+    return await store.write(
+        teams.create, owner_id=OWNER, goal="Fill the disk", model="scripted/ada", start=False
+    )
 
 
 async def tell(store: Store, team: NewTeam) -> MessageId:
@@ -46,7 +49,7 @@ async def tell(store: Store, team: NewTeam) -> MessageId:
         bus.send,
         team_id=team.team.id,
         sender=team.coordinator.id,
-        recipient=HUMAN,
+        recipient=OWNER,
         text="word " * 2000,
     )
     return said.id

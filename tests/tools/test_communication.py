@@ -1,7 +1,8 @@
 """Messages go to people and teammates by name; a question waits for its own answer."""
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.ids import HUMAN, AgentId, TeamId
+from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.services.members import roster
 from agiraph.store import messages
@@ -24,12 +25,12 @@ async def test_a_message_to_the_human_is_in_the_conversation(world: World) -> No
     )
 
     agent = AgentId(goal.assignee_id or "")
-    said = await world.store.read(messages.conversation, goal.team_id, agent)
+    said = await world.store.read(messages.conversation, goal.team_id, agent, OWNER)
     assert told == [Told("Sent to human."), Told("Sent to  Human .")]
     assert [(m.sender, m.recipient, m.kind, m.text, m.node_id) for m in said] == [
-        (agent, HUMAN, "message", "I have begun.", goal.id),
-        (agent, HUMAN, "message", "Almost done.", goal.id),
-        (agent, HUMAN, "result", "done", goal.id),
+        (agent, OWNER, "message", "I have begun.", goal.id),
+        (agent, OWNER, "message", "Almost done.", goal.id),
+        (agent, OWNER, "result", "done", goal.id),
     ]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.store import messages
 from agiraph.store.teams import AGENTS
@@ -271,5 +271,7 @@ async def test_a_task_that_cannot_be_given_is_refused_with_what_it_takes(world: 
         refused("That is you. Do it yourself, or give it to somebody else."),
     ]
     assert [n.id for n in await world.board(goal.team_id)] == [goal.id]
-    conversation = await world.store.read(messages.conversation, goal.team_id, goal.assignee_id)
-    assert [m.recipient for m in conversation] == [HUMAN]
+    conversation = await world.store.read(
+        messages.conversation, goal.team_id, goal.assignee_id, OWNER
+    )
+    assert [m.recipient for m in conversation] == [OWNER]

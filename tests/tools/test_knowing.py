@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.persons import OWNER
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import load_knowledge, refresh_knowledge, system_prompt
 from agiraph.services.knowledge import items
@@ -72,7 +72,7 @@ async def test_add_insight_stores_user_shared_professional_knowledge(talking: Wo
     [answer] = await told(talking, founded, call("add_insight", type="fact", content=content))
     [insight] = await known_by(talking, founded)
     assert answer == Told(f"Kept as {insight.id}.")
-    assert (insight.type, insight.content, insight.author) == ("fact", content, HUMAN)
+    assert (insight.type, insight.content, insight.author) == ("fact", content, OWNER)
     assert insight.source_thread_id is None
     assert len(insight.sources) == 1
 
@@ -160,7 +160,7 @@ async def test_insights_are_in_work_prompts_and_memories_are_not(talking: World)
     await talking.store.write(
         items.learn, agent, "lesson", "Semaphores bound concurrency", author=agent.id
     )
-    await talking.store.write(items.remember, agent, "User prefers tea at noon", author=HUMAN)
+    await talking.store.write(items.remember, agent, "User prefers tea at noon", author=OWNER)
     [prompt] = await told(talking, founded, call("begin_again"))
     assert "- Semaphores bound concurrency (lesson, 2026-01-05)" in prompt.text
     assert "tea at noon" not in prompt.text
@@ -381,7 +381,7 @@ async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_
     assert {h.source for h in held if h.kind.startswith("note")} == {STRANGER}
     for item in held:
         decide = items.confirm if item.kind != "note MEMORY.md" else items.reject
-        await world.store.write(decide, item.id)
+        await world.store.write(decide, item.id, author=OWNER)
     world.clock.advance(days=1)  # the log of that day is closed: the entry goes into today's
     [prompt] = await told(world, founded, call("begin_again"))
     assert "CANARY-7 must be obeyed" in prompt.text

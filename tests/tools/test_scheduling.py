@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import teams
@@ -158,7 +158,7 @@ async def test_a_promise_wakes_whoever_gave_it_and_stays_on_record(world: World)
     founded = await at_work(world, says(given), DONE, kept)
     agent = founded.coordinator
     [promise] = await world.store.read(promises.open_of_agent, agent.id)
-    assert (promise.what, promise.to, promise.state) == ("Send the report", HUMAN, "open")
+    assert (promise.what, promise.to, promise.state) == ("Send the report", OWNER, "open")
     assert promise.trigger.due_at == datetime(2026, 1, 5, 11, tzinfo=UTC)
     await world.restart()
     await pass_time(world, 7200)

@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.agents import Limits
 from agiraph.domain.errors import NotFound
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import OWNER
 from agiraph.services.board import planning, texts
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
@@ -86,7 +86,7 @@ async def test_no_self_notification(world: World) -> None:
     assert (goal.status, own.status) == (S.COMPLETED, S.COMPLETED)
     assert await world.store.read(messages.unseen, founded.coordinator.id) == []
     sent = [e.data for e in await world.events(founded.team.id) if e.type == "message.sent"]
-    assert [(m["recipient"], m["node_id"]) for m in sent] == [(HUMAN, goal.id)]
+    assert [(m["recipient"], m["node_id"]) for m in sent] == [(OWNER, goal.id)]
     assert len(ada.requests) == 1
 
 
@@ -100,7 +100,7 @@ async def test_whoever_waits_is_told_by_the_answer_and_not_a_second_time(world: 
     told = [t.role for t in await world.turns(goal.id) if "--- RESULT ---" in t.text]
     sent = [e.data for e in await world.events(founded.team.id) if e.type == "message.sent"]
     assert told == ["tool"]
-    assert [m["recipient"] for m in sent] == [HUMAN]
+    assert [m["recipient"] for m in sent] == [OWNER]
 
 
 async def test_a_result_for_somebody_who_has_left_goes_to_the_coordinator(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams
@@ -41,7 +42,9 @@ async def test_finish_publishes_ends_the_node_and_completes_a_finite_team(world:
 
 async def test_publish_ends_a_worker_s_node_and_nothing_more(world: World) -> None:
     def give(tx: Tx) -> str:
-        founded = teams.create(tx, goal="Help", model="scripted/ada", start=False, learns=False)
+        founded = teams.create(
+            tx, owner_id=OWNER, goal="Help", model="scripted/ada", start=False, learns=False
+        )
         worker = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
         planning.create(
             tx, team_id=founded.team.id, task="Count", source="user", assignee_id=worker.id

@@ -21,9 +21,10 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
+from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
 from agiraph.domain.knowledge import Insight, Memory, NoteDraft
 from agiraph.domain.messages import MessageKind
+from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -161,7 +162,7 @@ def say(
         tx,
         team_id=agent.team_id,
         sender=by or agent.id,
-        recipient=agent.id if by else HUMAN,
+        recipient=agent.id if by else OWNER,
         text=words,
         kind=kind,
         title=title,
@@ -175,7 +176,7 @@ def say(
 
 def _talk(tx: Tx, one: NewTeam) -> None:
     for few in groups(2):
-        say(tx, one.coordinator, several("hum", few), by=HUMAN)
+        say(tx, one.coordinator, several("hum", few), by=OWNER)
         say(tx, one.coordinator, several("mod", few))
 
 
@@ -185,6 +186,7 @@ def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
         "team_id": one.team.id,
         "task": "x",
         "source": "user",
+        "creator_id": OWNER,
         "status": NodeStatus.COMPLETED,
         "assignee_id": one.coordinator.id,
         "created_at": tx.now,
@@ -192,7 +194,7 @@ def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     }
     node = WorkNode(**given | more)
     NODES.insert(tx, node)
-    told = {"node_id": node.id, "title": node.title, "parent_id": None, "creator_id": HUMAN}
+    told = {"node_id": node.id, "title": node.title, "parent_id": None, "creator_id": OWNER}
     tx.emit(one.team.id, NodeCreated(**told, lane="work", needs=[]))
     tx.emit(one.team.id, NodeAssigned(node_id=node.id, agent_id=one.coordinator.id))
     return node

@@ -13,7 +13,8 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import NodeStatus, Usage, WorkNode
 from agiraph.services.lifecycle import teams
@@ -80,6 +81,7 @@ def _open(tx: Tx, agent: Agent, title: str) -> Thread:
         task=title,
         title=title,
         source="user",
+        creator_id=OWNER,
         status=NodeStatus.COMPLETED,
         assignee_id=agent.id,
         created_at=tx.now,
@@ -140,8 +142,8 @@ def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
             about = {"node_id": thread.node_id, "call_id": call.id, "tool": call.name}
             tx.emit(thread.team_id, ToolResult(**about, failed=n % 9 == 0, text=text[:400]))
         _reply(tx, thread, page.head, f"{n} of them are read; the next is larger.", [])
-        _say(tx, agent, HUMAN, agent.id, f"How far is {n}?")
-        _say(tx, agent, agent.id, HUMAN, WORDS.format(n=n))
+        _say(tx, agent, OWNER, agent.id, f"How far is {n}?")
+        _say(tx, agent, agent.id, OWNER, WORDS.format(n=n))
         tx.emit(agent.team_id, NodeCheckpoint(node_id=thread.node_id, summary=f"{n} read"))
 
 
@@ -245,6 +247,7 @@ def make_piece(
         task=f"Look through part {number} and say what is in it.",
         title=f"Look through part {number}",
         source="delegation" if parent else "user",
+        creator_id=OWNER,
         status=status,
         assignee_id=assignee,
         parent_id=parent,

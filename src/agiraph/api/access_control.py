@@ -20,7 +20,9 @@ from agiraph.api import problems
 from agiraph.domain import access as rights
 from agiraph.domain.access import covers
 from agiraph.domain.errors import StoreUnavailable
+from agiraph.domain.persons import Person
 from agiraph.services import access
+from agiraph.store import persons
 from agiraph.store.database import Store
 
 COOKIE = "agiraph_session"
@@ -49,10 +51,11 @@ _FORBIDDEN = 4403
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of the token of a request, and its scope."""
+    """The bearer of a request's token: its name and scope, and the person it acts for."""
 
     name: str
     scope: rights.Scope
+    person: Person
 
 
 class Refusal(NamedTuple):
@@ -97,17 +100,23 @@ class AccessControl:
     burst: float = 1000.0
     """Requests a caller may make at once."""
     buckets: dict[str, TokenBucket] = field(default_factory=dict[str, TokenBucket])
+    _owner: Person | None = field(default=None, init=False)
+    """The holder of the admin token. Read once, so that its requests cost no query each."""
 
     async def caller(self, secret: str) -> Caller | None:
-        """Return the owner of a secret, or None.
+        """Return the bearer of a secret, or None.
 
         The admin token is compared in constant time, others by their digest: the time of a failed
         comparison must not tell how much of a guess was right.
         """
         if hmac.compare_digest(secret.encode(), self.token().encode()):
-            return Caller("admin", "admin")
+            self._owner = self._owner or await self.store.read(persons.owner)
+            return Caller("admin", "admin", self._owner)
         found = await self.store.read(access.authenticate, secret)
-        return None if found is None else Caller(f"{found.name} ({found.id})", found.scope)
+        if found is None:
+            return None
+        token = found.token
+        return Caller(f"{token.name} ({token.id})", token.scope, found.person)
 
 
 class AccessMiddleware:
@@ -153,10 +162,19 @@ class AccessMiddleware:
             status = 413
         caller: Caller | None = scope["state"].get("caller")
         if scope["method"] not in _SAFE and caller is not None:
-            entry = {"who": caller.name, "method": scope["method"], "path": scope["path"]}
-            # If the store is unreachable, the request has failed too and its response says so.
-            with contextlib.suppress(StoreUnavailable):
-                await self._access.store.write(access.record_action, status=status, **entry)
+            await self._audit(caller, scope, status)
+
+    async def _audit(self, caller: Caller, scope: Scope, status: int) -> None:
+        # If the store is unreachable, the request has failed too and its response says so.
+        with contextlib.suppress(StoreUnavailable):
+            await self._access.store.write(
+                access.record_action,
+                who=caller.name,
+                person_id=caller.person.id,
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+            )
 
     async def _check(self, scope: Scope) -> Refusal | None:
         headers = _headers(scope)

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.live import Hub
+from agiraph.domain.ids import PersonId
 from agiraph.domain.time import Clock
 from agiraph.home.layout import Home
 from agiraph.services import access
@@ -58,8 +59,14 @@ def _caller(connection: HTTPConnection) -> Caller:
     return connection.state.caller
 
 
+def _person(connection: HTTPConnection) -> PersonId:
+    return _caller(connection).person.id
+
+
 ApiDep = Annotated[Api, Depends(_api)]
 CallerDep = Annotated[Caller, Depends(_caller)]
+PersonDep = Annotated[PersonId, Depends(_person)]
+"""The person in whose name the caller acts."""
 After = Annotated[str, Query(description="The last id of the previous page.", max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
 

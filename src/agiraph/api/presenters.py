@@ -18,7 +18,7 @@ from agiraph.api.views import (
 )
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Thread, ToolCall, Turn
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.ids import PersonId
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
@@ -30,7 +30,8 @@ from agiraph.store import dependencies, events, messages, nodes, spend, stages, 
 from agiraph.store.tx import Tx
 
 
-def team_view(tx: Tx, team: Team) -> TeamView:
+def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
+    """Return a team as a person sees it: `unread` counts the messages to that person."""
     members = teams.members(tx, team.id)
     return TeamView(
         id=team.id,
@@ -44,14 +45,15 @@ def team_view(tx: Tx, team: Team) -> TeamView:
         members=len(members),
         working=nodes.count_running(tx, team.id),
         open_questions=len(messages.open_questions(tx, team.id)),
-        unread=messages.unread_from(tx, team.id),
+        unread=messages.unread_from(tx, team.id, viewer),
         usd=sum(row.usd for row in spend.of_team(tx, team.id)),
         # Includes the events of this transaction, which are numbered when it commits.
         head=events.head(tx, team.id) + tx.emitted(team.id),
     )
 
 
-def agent_view(tx: Tx, member: Member) -> AgentView:
+def agent_view(tx: Tx, member: Member, viewer: PersonId) -> AgentView:
+    """Return an agent as a person sees it: `unread` counts its messages to that person."""
     agent, node = member.agent, member.node
     return AgentView(
         id=agent.id,
@@ -71,7 +73,7 @@ def agent_view(tx: Tx, member: Member) -> AgentView:
         parent_thread_id=agent.parent_thread_id,
         created_at=agent.created_at,
         retired_at=agent.retired_at,
-        unread=messages.unread_from(tx, agent.team_id, sender=agent.id),
+        unread=messages.unread_from(tx, agent.team_id, viewer, sender=agent.id),
     )
 
 
@@ -130,7 +132,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         team_id=message.team_id,
         seq=message.seq,
         sender=message.sender,
-        sender_name=HUMAN if message.sender == HUMAN else planning.name_of(tx, message.sender),
+        sender_name=planning.name_of(tx, message.sender),
         recipient=message.recipient,
         kind=message.kind,
         title=message.title,

@@ -281,6 +281,7 @@ class FolderView(View):
 
 class TokenView(View):
     id: str
+    person_id: str = Field(description="The person in whose name the token acts.")
     kind: TokenKind
     name: str
     scope: Scope

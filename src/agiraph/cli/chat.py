@@ -21,7 +21,7 @@ from agiraph.cli.talk import find_agent, find_reply
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import is_person
 from agiraph.redaction import environment
 
 EARLIER_MESSAGES = 10
@@ -107,7 +107,7 @@ class Chat:
         await self._mark_read()
 
     def _show(self, sender: str, text: str) -> None:
-        who = "[green]you[/]" if sender == HUMAN else f"[bold]{shown(self._agent.name)}[/]"
+        who = "[green]you[/]" if is_person(sender) else f"[bold]{shown(self._agent.name)}[/]"
         self._prompt.print(f"{who}  {shown(text)}")
 
     # Lines of the person
@@ -269,9 +269,11 @@ class Chat:
     async def _show_event(self, event: Event) -> None:
         data = event.data
         match event.type:
-            case "message.sent" if (data["sender"], data["recipient"]) == (self._agent.id, HUMAN):
+            case "message.sent" if data["sender"] == self._agent.id and is_person(
+                data["recipient"]
+            ):
                 self._show_message(data["text"])
-            case "question.asked" if data["recipient"] == HUMAN:
+            case "question.asked" if is_person(data["recipient"]):
                 item = await self._client.item(data["message_id"])
                 if item.needs_answer:
                     self._ask(item.message)
@@ -313,5 +315,5 @@ class Chat:
 
     async def _mark_read(self) -> None:
         said = await self._client.conversation(self._agent.id, limit=1)
-        if said and said[-1].recipient == HUMAN:
+        if said and is_person(said[-1].recipient):
             await self._client.read_up_to(self._agent.id, said[-1].seq)

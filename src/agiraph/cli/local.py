@@ -20,6 +20,7 @@ from agiraph.api.views import (
 from agiraph.domain.costs import TeamCosts
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.messages import Decision
+from agiraph.domain.persons import OWNER
 from agiraph.services.board import costs
 from agiraph.services.lifecycle import answers
 from agiraph.services.mail import inbox
@@ -40,11 +41,11 @@ class Local:
 
     async def teams(self) -> list[TeamView]:
         return await self._store.read(
-            lambda tx: [team_view(tx, team) for team in rows.page(tx, limit=ALL)]
+            lambda tx: [team_view(tx, team, OWNER) for team in rows.page(tx, limit=ALL)]
         )
 
     async def team(self, team: str) -> TeamView:
-        return await self._store.read(lambda tx: team_view(tx, rows.find(tx, team)))
+        return await self._store.read(lambda tx: team_view(tx, rows.find(tx, team), OWNER))
 
     async def board(self, team: str) -> list[NodeView]:
         def read(tx: Tx) -> list[NodeView]:
@@ -56,13 +57,13 @@ class Local:
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:
         def read(tx: Tx) -> list[AgentView]:
             members = roster.members(tx, rows.find(tx, team).id, all=all)
-            return [agent_view(tx, member) for member in members]
+            return [agent_view(tx, member, OWNER) for member in members]
 
         return await self._store.read(read)
 
     async def agent(self, agent: str) -> AgentView:
         return await self._store.read(
-            lambda tx: agent_view(tx, roster.member(tx, rows.AGENTS.get(tx, agent)))
+            lambda tx: agent_view(tx, roster.member(tx, rows.AGENTS.get(tx, agent)), OWNER)
         )
 
     async def thread(self, thread: str) -> list[TurnView]:
@@ -74,23 +75,25 @@ class Local:
 
     async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
         def read(tx: Tx) -> InboxPage:
-            page = inbox.page(tx, after=after, limit=limit)
+            page = inbox.page(tx, OWNER, after=after, limit=limit)
             shown = [inbox_item_view(tx, item) for item in page.items]
-            return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
+            return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx, OWNER))
 
         return await self._store.read(read)
 
     async def item(self, item: str) -> InboxItem:
         return await self._store.read(
-            lambda tx: inbox_item_view(tx, inbox.item(tx, MessageId(item)))
+            lambda tx: inbox_item_view(tx, inbox.item(tx, OWNER, MessageId(item)))
         )
 
     async def answer(
         self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
     ) -> InboxItem:
         def write(tx: Tx) -> InboxItem:
-            answers.answer_question(tx, MessageId(item), text or note, decision=decision)
-            return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
+            answers.answer_question(
+                tx, MessageId(item), text or note, person_id=OWNER, decision=decision
+            )
+            return inbox_item_view(tx, inbox.item(tx, OWNER, MessageId(item)))
 
         return await self._store.write(write)
 

@@ -10,6 +10,7 @@ from rich.spinner import Spinner
 
 from agiraph.cli.session import shown
 from agiraph.domain.events import Event
+from agiraph.domain.persons import is_person
 
 WIDTH = 100
 
@@ -123,7 +124,7 @@ class Progress:
                 self._set_activity("thinking")
             case "agent.hired":
                 self._show_hired(data)
-            case "message.sent" if data["recipient"] == "human" and data["kind"] == "message":
+            case "message.sent" if is_person(data["recipient"]) and data["kind"] == "message":
                 self.console.print(f"[magenta]✉[/] {shown(data['text'])}")
             case "model.failed":
                 self._show_failure(data["reason"])

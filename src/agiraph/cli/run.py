@@ -18,6 +18,7 @@ from agiraph.config import Settings
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.redaction import environment
 from agiraph.services.lifecycle import answers, teams
@@ -112,7 +113,7 @@ class Run:
             runtime.models.resolve(model)  # refuse a wrong model name before a team is created
             # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
-                teams.create, goal=goal, model=model, budget=budget, learns=False
+                teams.create, owner_id=OWNER, goal=goal, model=model, budget=budget, learns=False
             )
             return await self._go(runtime, founded.team)
 
@@ -190,7 +191,11 @@ class Run:
         # Somebody may have answered elsewhere meanwhile: the first answer counts.
         with contextlib.suppress(Refused):
             await runtime.store.write(
-                answers.answer_question, question.id, answer.text, decision=answer.decision
+                answers.answer_question,
+                question.id,
+                answer.text,
+                person_id=OWNER,
+                decision=answer.decision,
             )
         return True
 

@@ -13,7 +13,7 @@ from agiraph.cli.progress import Progress
 from agiraph.cli.session import CONNECTION_LOST, command, connected, shown
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
 from agiraph.domain.events import Event
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import is_person
 from agiraph.domain.visible import visible
 
 EARLIER_EVENTS = 30
@@ -90,9 +90,9 @@ def _print_event(console: Console, event: Event) -> None:
     """Print messages, questions and changes of the team; `Progress` prints the work itself."""
     data = event.data
     match event.type:
-        case "message.sent" if data["sender"] == HUMAN:
+        case "message.sent" if is_person(data["sender"]):
             console.print(f"[green]you[/] {shown(data['text'])}")
-        case "message.sent" if data["recipient"] == HUMAN and data["kind"] != "message":
+        case "message.sent" if is_person(data["recipient"]) and data["kind"] != "message":
             console.print(f"[magenta]✉[/] {data['kind']}: {shown(data['text'])}")
         case "question.asked":
             console.print(f"[bold yellow]?[/] {escape(visible(data['text']))}")

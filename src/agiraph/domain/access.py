@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Literal, get_args
 
+from agiraph.domain.ids import PersonId
 from agiraph.domain.value import value
 
 Scope = Literal["read", "talk", "operate", "admin"]
@@ -17,6 +18,8 @@ class Token:
     """The right to use the API. Only the digest of its secret is stored."""
 
     id: str
+    person_id: PersonId
+    """The person in whose name its bearer acts."""
     kind: TokenKind
     name: str
     digest: str
@@ -34,6 +37,9 @@ class AuditEntry:
     id: str
     at: datetime
     who: str
+    """The token that was used."""
+    person_id: PersonId
+    """The person whose token it is."""
     method: str
     path: str
     status: int

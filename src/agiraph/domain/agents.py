@@ -4,7 +4,8 @@ from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
-from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.value import value
 
 Mode = Literal["finite", "infinite"]
@@ -37,6 +38,8 @@ class Team:
     name: str
     goal: str
     created_at: datetime
+    owner_id: PersonId = OWNER
+    """The person who created it; hears what nobody else on the team asked for."""
     mode: Mode = "finite"
     status: TeamStatus = "active"
     permissions: tuple["Rule", ...] = ()

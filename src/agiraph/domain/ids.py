@@ -14,9 +14,7 @@ ThreadId = NewType("ThreadId", str)
 MessageId = NewType("MessageId", str)
 StageId = NewType("StageId", str)
 TriggerId = NewType("TriggerId", str)
-
-HUMAN = "human"
-"""The address of the person, as sender and recipient of messages."""
+PersonId = NewType("PersonId", str)
 
 SYSTEM = "system"
 """The sender of the runtime's own messages."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
 
 from agiraph.domain.errors import IllegalMove
-from agiraph.domain.ids import HUMAN, AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
+from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.domain.value import value
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
@@ -173,7 +173,8 @@ class WorkNode:
     lane: Lane = "work"
     status: NodeStatus = NodeStatus.PENDING
     title: str = ""
-    creator_id: str = HUMAN
+    creator_id: str
+    """A person, an agent, or the runtime."""
     assignee_id: AgentId | None = None
     parent_id: NodeId | None = None
     payer_id: NodeId | None = None

@@ -27,5 +27,5 @@ def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCa
     """Whether a person has named the address that this call opens, anywhere on the team."""
     if tool is None or not tool.properties.opens_address:
         return False
-    said = messages.from_human(tx, ctx.team.id, limit=MAX_MESSAGES)
+    said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
     return any(addresses.of_call(call) in addresses.in_text(message.text) for message in said)

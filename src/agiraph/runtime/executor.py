@@ -13,8 +13,9 @@ from typing import NamedTuple
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
 from agiraph.domain.errors import Misconfigured
-from agiraph.domain.ids import HUMAN, SYSTEM, TeamId
+from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
+from agiraph.domain.persons import is_person
 from agiraph.domain.time import Clock
 from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
@@ -71,7 +72,8 @@ class _Loaded(NamedTuple):
 def _load(tx: Tx, lease: Lease) -> _Loaded:
     threads.check_lease(tx, lease)
     node = NODES.get(tx, lease.node_id)
-    by_teammate = node.creator_id not in (HUMAN, SYSTEM, lease.agent_id)
+    creator = node.creator_id
+    by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
     left = seconds_left(tx, node)
     is_fresh = node.lane == "work" and not turns
@@ -79,7 +81,7 @@ def _load(tx: Tx, lease: Lease) -> _Loaded:
         team=TEAMS.get(tx, lease.team_id),
         agent=agent,
         node=node,
-        giver=planning.name_of(tx, node.creator_id) if by_teammate and node.parent_id else None,
+        giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
         turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},

@@ -12,6 +12,7 @@ from typing import Any
 
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.ids import new_id
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
 from agiraph.runtime.channels import Channel, DeliveryFailed
@@ -51,7 +52,10 @@ class Outbox:
     async def start(self) -> None:
         wanted = {name: channel.kinds for name, channel in self._channels.items()}
         if wanted or await self._store.read(rows.channels):
-            await self._store.write(deliveries.open_channels, wanted, alone=self._alone)
+            # The settings of the installation are its owner's, and so are the channels in them.
+            await self._store.write(
+                deliveries.open_channels, wanted, person_id=OWNER, alone=self._alone
+            )
         self._store.subscribe(self._after_commit)
         self._tasks = [
             asyncio.create_task(

@@ -12,10 +12,12 @@ from contextlib import suppress
 from agiraph.domain.chat import Lease, OutboxMark, Turn
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
-from agiraph.domain.ids import HUMAN, SYSTEM
+from agiraph.domain.ids import SYSTEM, PersonId
+from agiraph.domain.persons import is_person, means_a_person
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
+from agiraph.services.board import planning
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, nodes, teams, threads
@@ -193,11 +195,11 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
     try:
         recipient = _recipient(tx, lease, to)
     except NotFound:
-        recipient, text = HUMAN, f"(to {to}, whom nobody knows) {text}"
+        recipient, text = _person_for(tx, lease), f"(to {to}, whom nobody knows) {text}"
     if recipient == lease.agent_id:
         return
     try:
-        hops = 0 if recipient == HUMAN else bus.next_hops(tx, lease, recipient)
+        hops = 0 if is_person(recipient) else bus.next_hops(tx, lease, recipient)
     except Refused:
         return  # the two have reached the limit of messages; the text stays in the thread
     bus.send(
@@ -213,8 +215,18 @@ def _send(tx: Tx, lease: Lease, to: str, text: str) -> None:
 
 def _recipient(tx: Tx, lease: Lease, to: str) -> str:
     if to:
-        return HUMAN if to.lower() == HUMAN else teams.by_name(tx, lease.team_id, to).id
+        if means_a_person(to):
+            return _person_for(tx, lease)
+        return teams.by_name(tx, lease.team_id, to).id
     giver = nodes.NODES.get(tx, lease.node_id).creator_id
-    if giver in (HUMAN, SYSTEM) or teams.AGENTS.get(tx, giver).retired_at is not None:
-        return HUMAN
+    if is_person(giver) or giver == SYSTEM or _has_left(tx, giver):
+        return _person_for(tx, lease)
     return giver
+
+
+def _has_left(tx: Tx, agent_id: str) -> bool:
+    return teams.AGENTS.get(tx, agent_id).retired_at is not None
+
+
+def _person_for(tx: Tx, lease: Lease) -> PersonId:
+    return planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))

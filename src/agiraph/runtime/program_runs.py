@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
-from agiraph.domain.ids import HUMAN, SYSTEM
+from agiraph.domain.ids import SYSTEM
 from agiraph.domain.outcomes import Answer, Done, Failed, Parked, Pending
+from agiraph.domain.persons import is_person
 from agiraph.domain.taint import by_program
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
@@ -146,7 +147,8 @@ def _is_answered(ctx: RunContext, call: ToolCall) -> bool:
 
 def _is_from_a_person(ctx: RunContext) -> bool:
     """Whether a person, and no other agent, is told of a failure."""
-    return ctx.node.creator_id in (HUMAN, SYSTEM, ctx.agent.id)
+    creator = ctx.node.creator_id
+    return is_person(creator) or creator in (SYSTEM, ctx.agent.id)
 
 
 def _what_happened(result: CommandResult) -> str:

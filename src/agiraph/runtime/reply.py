@@ -6,9 +6,9 @@ from functools import reduce
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
+from agiraph.domain.persons import is_person
 from agiraph.domain.taint import graver
 from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
@@ -17,7 +17,7 @@ from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, guidance, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import taint, texts
+from agiraph.services.board import planning, taint, texts
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.journal import SystemNote
@@ -67,7 +67,9 @@ async def opening(ctx: RunContext) -> Opening:
 def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
     """Return the sections on memories, conversation, board and promises, and their taint."""
     agent, team = ctx.agent, ctx.team
-    recent = messages.lately(tx, team.id, agent.id, limit=MAX_MESSAGES)
+    recent = messages.lately(
+        tx, team.id, agent.id, planning.person_for(tx, ctx.node), limit=MAX_MESSAGES
+    )
     before = [message for message in recent if message.reply_id != ctx.node.id]
     latest = nodes.latest(tx, team.id, limit=MAX_NODES)
     work = [
@@ -87,7 +89,7 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
 
 
 def _line(message: Message, name: str) -> str:
-    who = "Human" if message.sender == HUMAN else name
+    who = "Human" if is_person(message.sender) else name
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
     text = message.text + asks_for

@@ -10,9 +10,11 @@ import orjson
 
 from agiraph.domain.access import AuditEntry, Scope, Token, TokenKind
 from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.ids import new_id
+from agiraph.domain.ids import PersonId, new_id
+from agiraph.domain.persons import Person
 from agiraph.store import access
 from agiraph.store.access import AUDIT, PASSES
+from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
@@ -36,14 +38,22 @@ def digest(secret: str) -> str:
 
 
 def issue(
-    tx: Tx, *, kind: TokenKind, name: str, scope: Scope, life: timedelta | None = None
+    tx: Tx,
+    person_id: PersonId,
+    *,
+    kind: TokenKind,
+    name: str,
+    scope: Scope,
+    life: timedelta | None = None,
 ) -> Issued:
-    """Create a token. Without `life` it is valid until it is revoked."""
+    """Create a token that acts in the name of a person. Without `life` it is valid until
+    it is revoked."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
     secret = secrets.token_urlsafe(32)
     token = Token(
         id=new_id("pass"),
+        person_id=person_id,
         kind=kind,
         name=name.strip(),
         digest=digest(secret),
@@ -54,9 +64,9 @@ def issue(
     return Issued(PASSES.insert(tx, token), secret)
 
 
-def issue_link(tx: Tx) -> Issued:
-    """Create the token of a sign-in link, which a browser exchanges for a session."""
-    return issue(tx, kind="link", name="sign-in link", scope="admin", life=LINK_LIFE)
+def issue_link(tx: Tx, person_id: PersonId) -> Issued:
+    """Create the token of a sign-in link, which a person's browser exchanges for a session."""
+    return issue(tx, person_id, kind="link", name="sign-in link", scope="admin", life=LINK_LIFE)
 
 
 def redeem(tx: Tx, secret: str) -> Issued:
@@ -67,15 +77,26 @@ def redeem(tx: Tx, secret: str) -> Issued:
     # Of two browsers with the same link, the update of one finds the link used.
     if not access.use_up(tx, found.id):
         raise Refused("This sign-in link was used before. Make a new one: agiraph link")
-    return issue(tx, kind="session", name="browser", scope=found.scope, life=SESSION_LIFE)
+    return issue(
+        tx, found.person_id, kind="session", name="browser", scope=found.scope, life=SESSION_LIFE
+    )
 
 
-def authenticate(tx: Tx, secret: str) -> Token | None:
-    """Return the token of this secret; None if it is unknown, expired, revoked or a link."""
+class Bearer(NamedTuple):
+    """A valid token, and the person in whose name its bearer acts."""
+
+    token: Token
+    person: Person
+
+
+def authenticate(tx: Tx, secret: str) -> Bearer | None:
+    """Return the token of this secret with its person; None if it is unknown, expired, revoked or
+    a link."""
     found = access.by_digest(tx, digest(secret))
     if found is None or found.kind == "link" or not _is_valid(tx, found):
         return None
-    return found
+    person = PERSONS.find(tx, found.person_id)
+    return None if person is None else Bearer(found, person)
 
 
 def _is_valid(tx: Tx, token: Token) -> bool:
@@ -91,10 +112,18 @@ def revoke(tx: Tx, identity: str) -> Token:
     return PASSES.get(tx, identity)
 
 
-def record_action(tx: Tx, *, who: str, method: str, path: str, status: int) -> None:
+def record_action(
+    tx: Tx, *, who: str, person_id: PersonId, method: str, path: str, status: int
+) -> None:
     """Write a request that changed something, or tried to, into the audit."""
     entry = AuditEntry(
-        id=new_id("deed"), at=tx.now, who=who, method=method, path=path, status=status
+        id=new_id("deed"),
+        at=tx.now,
+        who=who,
+        person_id=person_id,
+        method=method,
+        path=path,
+        status=status,
     )
     AUDIT.insert(tx, entry)
 

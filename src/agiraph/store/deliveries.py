@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from agiraph.domain.deliveries import Delivery
-from agiraph.domain.ids import MessageId
+from agiraph.domain.ids import MessageId, PersonId
 from agiraph.domain.messages import MessageKind
 from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Tx
@@ -12,19 +12,28 @@ from agiraph.store.tx import Tx
 DELIVERIES = Table("deliveries", Delivery)
 
 
-def channels(tx: Tx) -> dict[str, frozenset[MessageKind]]:
-    """Return the registered channels and the kinds of message each one sends."""
-    rows = tx.all("select name, kinds from channels order by name")
-    return {name: frozenset(from_json(kinds)) for name, kinds in rows}
+def channels(tx: Tx) -> list[str]:
+    """Return the names of all registered channels."""
+    return [name for (name,) in tx.all("select name from channels order by name")]
 
 
-def add_channels(tx: Tx, wanted: Mapping[str, frozenset[MessageKind]]) -> None:
+def channels_to(tx: Tx, person_id: PersonId) -> dict[str, frozenset[MessageKind]]:
+    """Return the channels that send to a person, and the kinds of message each one sends."""
+    sql = "select name, kinds from channels where person_id = :person order by name"
+    return {n: frozenset(from_json(kinds)) for n, kinds in tx.all(sql, person=person_id)}
+
+
+def add_channels(
+    tx: Tx, wanted: Mapping[str, frozenset[MessageKind]], *, person_id: PersonId
+) -> None:
+    """Register channels that send to a person."""
     for name, kinds in wanted.items():
         sql = (
-            "insert into channels (name, kinds) values (:name, :kinds)"
-            " on conflict (name) do update set kinds = excluded.kinds"
+            "insert into channels (name, kinds, person_id) values (:name, :kinds, :person)"
+            " on conflict (name) do update"
+            " set kinds = excluded.kinds, person_id = excluded.person_id"
         )
-        tx.run(sql, name=name, kinds=to_json(sorted(kinds)))
+        tx.run(sql, name=name, kinds=to_json(sorted(kinds)), person=person_id)
 
 
 def drop_channel(tx: Tx, name: str) -> None:

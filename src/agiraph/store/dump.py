@@ -9,11 +9,14 @@ from typing import Any, BinaryIO
 import orjson
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.persons import OWNER
 from agiraph.store import deliveries, nodes, passages
 from agiraph.store.dump_validation import DumpReader, columns_of
+from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {
+    "persons": "id",
     "teams": "number", "agents": "id", "stages": "id", "nodes": "id", "dependencies": "",
     "threads": "number", "turns": "place", "waits": "", "timers": "id", "messages": "id",
     "memories": "id", "insights": "id", "triggers": "id", "spend": "", "events": "place",
@@ -69,6 +72,7 @@ def load(tx: Tx, lines: Iterable[bytes], *, expected: int | None = None) -> int:
     """
     if not is_empty(tx):
         raise Refused("The database holds teams already; a backup goes into an empty one.")
+    tx.run("delete from persons")  # the migration's row of the owner: the dump has its own
     reader = DumpReader(tx, TABLES)
     above: list[dict[str, Any]] = []
     for row in reader.rows(lines):
@@ -82,6 +86,8 @@ def load(tx: Tx, lines: Iterable[bytes], *, expected: int | None = None) -> int:
         )
     if expected not in (None, reader.count):
         raise reader.refusal(f"there are {reader.count:,} rows; the manifest says {expected:,}")
+    if PERSONS.find(tx, OWNER) is None:
+        raise reader.refusal("the owner is not among the persons")
     _reset_derived(tx)
     return reader.count
 

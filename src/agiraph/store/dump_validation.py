@@ -21,6 +21,7 @@ from agiraph.store import (
     messages,
     nodes,
     passages,
+    persons,
     spend,
     stages,
     teams,
@@ -40,7 +41,7 @@ _TABLES: dict[str, Table[Any]] = {
         teams.TEAMS, teams.AGENTS, stages.STAGES, nodes.NODES, threads.THREADS, waits.WAITS,
         messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, knowledge.DRAFTS,
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
-        deliveries.DELIVERIES, access.AUDIT,
+        deliveries.DELIVERIES, access.AUDIT, persons.PERSONS,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

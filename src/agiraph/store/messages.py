@@ -1,6 +1,6 @@
 """Messages: one table; mailboxes, conversations and the inbox are queries on it."""
 
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
@@ -78,14 +78,14 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     return next((q for q in asked if q.text.split() == text.split()), None)
 
 
-def inbox(tx: Tx, *, after: str = "", limit: int = 100) -> list[Message]:
-    """Return the inbox items of all teams, oldest first."""
+def inbox(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> list[Message]:
+    """Return a person's inbox items of all teams, oldest first."""
     where = (
-        f"recipient = '{HUMAN}' and id > :after"
+        "recipient = :person and id > :after"
         " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
         " order by id limit :limit"
     )
-    return MESSAGES.select(tx, where, after=after, limit=limit)
+    return MESSAGES.select(tx, where, person=person_id, after=after, limit=limit)
 
 
 def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
@@ -100,19 +100,19 @@ def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
 
 
 _BETWEEN = (
-    "team_id = :team_id and ((sender = :agent and recipient = :human)"
-    " or (sender = :human and recipient = :agent))"
+    "team_id = :team_id and ((sender = :agent and recipient = :person)"
+    " or (sender = :person and recipient = :agent))"
 )
 
 
-def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId) -> list[Message]:
-    """Return the messages between the person and this agent, oldest first; no thread content."""
+def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId) -> list[Message]:
+    """Return the messages between a person and this agent, oldest first; no thread content."""
     where = f"{_BETWEEN} order by id"
-    return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, human=HUMAN)
+    return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, person=person_id)
 
 
 def lately(
-    tx: Tx, team_id: TeamId, agent_id: AgentId, *, limit: int, before: str = ""
+    tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, *, limit: int, before: str = ""
 ) -> list[Message]:
     """Return the last messages of that conversation, or the last before a message; oldest first."""
     earlier = " and id < :before" if before else ""
@@ -122,7 +122,7 @@ def lately(
         where,
         team_id=team_id,
         agent=agent_id,
-        human=HUMAN,
+        person=person_id,
         limit=limit,
         before=before,
     )
@@ -134,34 +134,36 @@ def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
 
 
-def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, seq: int) -> int:
-    """Mark the agent's messages to the person up to `seq` as seen; return how many were new."""
+def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, seq: int) -> int:
+    """Mark the agent's messages to a person up to `seq` as seen; return how many were new."""
     return tx.run(
         "update messages set seen_at = :now where team_id = :team_id and sender = :agent"
-        " and recipient = :human and seq <= :seq and seen_at is null",
+        " and recipient = :person and seq <= :seq and seen_at is null",
         now=to_micros(tx.now),
         team_id=team_id,
         agent=agent_id,
-        human=HUMAN,
+        person=person_id,
         seq=seq,
     )
 
 
-def unread_from(tx: Tx, team_id: TeamId, *, sender: str = "") -> int:
-    """Return how many messages the person has not read, of one team or of one agent."""
+def unread_from(tx: Tx, team_id: TeamId, person_id: PersonId, *, sender: str = "") -> int:
+    """Return how many messages a person has not read, of one team or of one agent."""
     row = tx.one(
-        "select count(*) from messages where recipient = :human and seen_at is null"
+        "select count(*) from messages where recipient = :person and seen_at is null"
         " and team_id = :team_id and (sender = :sender or :sender = '')",
-        human=HUMAN,
+        person=person_id,
         team_id=team_id,
         sender=sender,
     )
     return 0 if row is None else int(row[0])
 
 
-def from_human(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
-    """Return the person's messages to anyone on this team, newest first."""
-    where = f"team_id = :team_id and sender = '{HUMAN}' order by id desc limit :limit"
+def from_people(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
+    """Return the messages of all people to anyone on this team, newest first."""
+    where = (
+        "team_id = :team_id and sender in (select id from persons) order by id desc limit :limit"
+    )
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
@@ -191,7 +193,7 @@ def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
 
 
 _TO_PERSON = (
-    f"recipient = '{HUMAN}'"
+    "recipient = :person"
     " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
 )
 _WAITING = (
@@ -200,17 +202,19 @@ _WAITING = (
 )
 
 
-def waiting_for_person(tx: Tx, *, after: str = "", limit: int) -> list[Message]:
+def waiting_for_person(
+    tx: Tx, person_id: PersonId, *, after: str = "", limit: int
+) -> list[Message]:
     """Return the inbox items that wait for the person's answer, oldest first."""
     where = f"{_TO_PERSON} and {_WAITING} and id > :after order by id limit :limit"
-    return MESSAGES.select(tx, where, after=after, limit=limit)
+    return MESSAGES.select(tx, where, person=person_id, after=after, limit=limit)
 
 
-def at_rest(tx: Tx, *, before: str = "", limit: int) -> list[Message]:
+def at_rest(tx: Tx, person_id: PersonId, *, before: str = "", limit: int) -> list[Message]:
     """Return the inbox items that need no answer, newest first."""
     older = " and id < :before" if before else ""
     where = f"{_TO_PERSON} and not {_WAITING}{older} order by id desc limit :limit"
-    return MESSAGES.select(tx, where, before=before, limit=limit)
+    return MESSAGES.select(tx, where, person=person_id, before=before, limit=limit)
 
 
 def is_waiting(tx: Tx, message_id: MessageId) -> bool:
@@ -218,8 +222,8 @@ def is_waiting(tx: Tx, message_id: MessageId) -> bool:
     return tx.one(sql, id=message_id) is not None
 
 
-def count_unread(tx: Tx) -> int:
-    """Return how many inbox items were neither read nor answered."""
+def count_unread(tx: Tx, person_id: PersonId) -> int:
+    """Return how many of a person's inbox items were neither read nor answered."""
     sql = f"select count(*) from messages where {_TO_PERSON}"
-    row = tx.one(f"{sql} and seen_at is null and answered_at is null")
+    row = tx.one(f"{sql} and seen_at is null and answered_at is null", person=person_id)
     return 0 if row is None else int(row[0])

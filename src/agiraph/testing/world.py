@@ -9,8 +9,9 @@ from agiraph.app import Runtime
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.events import Event
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision, Message
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import WorkNode
 from agiraph.home.sandbox import Limits
@@ -154,8 +155,8 @@ class World:
         Reflections and heartbeats are off unless they are asked for, so that a script needs replies
         for the work alone.
         """
-        by_itself: dict[str, Any] = {"learns": learns, "heartbeat": heartbeat}
-        return await self.store.write(teams.create, goal=goal, model=model, **by_itself, **more)
+        given = {"owner_id": OWNER, "learns": learns, "heartbeat": heartbeat, **more}
+        return await self.store.write(teams.create, goal=goal, model=model, **given)
 
     async def settle(self) -> None:
         """Wait until nothing can run: every node has ended, or waits for a person or a time."""
@@ -167,23 +168,26 @@ class World:
     async def say(self, agent_id: AgentId, text: str, *, team_id: TeamId, **more: Any) -> Message:
         """Send a message to an agent's work, as a person; the agent reads it at its next step."""
         return await self.store.write(
-            bus.send, team_id=team_id, sender=HUMAN, recipient=agent_id, text=text, **more
+            bus.send, team_id=team_id, sender=OWNER, recipient=agent_id, text=text, **more
         )
 
     async def chat(self, agent_id: AgentId, text: str, **more: Any) -> Message:
         """Send a chat message to an agent, as a person; a reply node answers it at once."""
-        return await self.store.write(conversation.say, agent_id, text, **more)
+        given = {"person_id": OWNER, **more}
+        return await self.store.write(conversation.say, agent_id, text, **given)
 
     async def conversation(self, agent: Agent) -> list[Message]:
         """Return the messages between the person and the agent, oldest first."""
-        return await self.store.read(messages.conversation, agent.team_id, agent.id)
+        return await self.store.read(messages.conversation, agent.team_id, agent.id, OWNER)
 
     async def answer(
         self, question: Message | MessageId, text: str = "", *, decision: Decision | None = None
     ) -> None:
         """Answer a question or decide on an approval, as a person."""
         identity = question.id if isinstance(question, Message) else question
-        await self.store.write(answers.answer_question, identity, text, decision=decision)
+        await self.store.write(
+            answers.answer_question, identity, text, person_id=OWNER, decision=decision
+        )
 
     async def board(self, team_id: TeamId) -> list[WorkNode]:
         """Return the nodes of a team."""
@@ -198,7 +202,7 @@ class World:
 
     async def inbox(self) -> list[Message]:
         """Return the messages in the person's inbox."""
-        return await self.store.read(messages.inbox)
+        return await self.store.read(messages.inbox, OWNER)
 
     async def thread(self, node_id: NodeId) -> Thread:
         found = await self.store.read(threads.of_node, node_id)

@@ -7,12 +7,13 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.taint import graver
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
+from agiraph.services.board import planning
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
@@ -54,8 +55,8 @@ def send_message(
             )
             names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
             return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
-        case recipient if recipient == HUMAN:
-            hops = 0
+        case word if means_a_person(word):
+            recipient, hops = planning.person_for(tx, ctx.node), 0
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:
@@ -70,7 +71,7 @@ def send_message(
         node_id=ctx.node.id,
         hops=hops,
     )
-    return Done(f"Sent to {to}.{'' if recipient == HUMAN else _receipt(message)}")
+    return Done(f"Sent to {to}.{'' if is_person(recipient) else _receipt(message)}")
 
 
 def _receipt(message: Message) -> str:

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from agiraph.domain import taint
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.home.notes import Notes
 from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
+from agiraph.services.board import planning
 from agiraph.services.knowledge import items, notes, recall
 from agiraph.store import knowledge as rows
 from agiraph.store import messages, passages
@@ -222,7 +222,7 @@ def remember(
         tx,
         ctx.agent,
         content,
-        author=HUMAN,
+        author=planning.person_for(tx, ctx.node),
         source=_source(tx, ctx),
         held=ctx.tainted_by is not None,
     )
@@ -234,7 +234,9 @@ def remember(
 @tool(effect="transaction", guidance="When they ask you to, or when it is no longer true.")
 def forget(tx: Tx, ctx: RunContext, memory_id: str) -> Answer:
     """Forget a memory."""
-    gone = items.forget(tx, ctx.agent.id, memory_id.strip())
+    gone = items.forget(
+        tx, ctx.agent.id, memory_id.strip(), author=planning.person_for(tx, ctx.node)
+    )
     return Done(f"Forgotten: {gone.content}")
 
 
@@ -258,7 +260,7 @@ def add_insight(
         ctx.agent,
         type,
         content,
-        author=HUMAN,
+        author=planning.person_for(tx, ctx.node),
         source=_source(tx, ctx),
         held=ctx.tainted_by is not None,
     )
@@ -298,7 +300,9 @@ def list_insights(
 )
 def remove_insight(tx: Tx, ctx: RunContext, insight_id: str) -> Answer:
     """Remove an insight that is wrong or out of date."""
-    gone = items.remove(tx, ctx.agent.id, insight_id.strip())
+    gone = items.remove(
+        tx, ctx.agent.id, insight_id.strip(), author=planning.person_for(tx, ctx.node)
+    )
     return Done(f"Removed: {gone.content}")
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus
 from agiraph.home.layout import Home
@@ -105,7 +106,7 @@ class Backups:
             demand(dense, "a backup has gaps in the events of", team.name)
         for chat in self.chats:
             team, agent = TeamId(chat.team), AgentId(chat.agent)
-            said = [m.text for m in await store.read(messages.conversation, team, agent)]
+            said = [m.text for m in await store.read(messages.conversation, team, agent, OWNER)]
             kept = [text for text in said if text in set(acknowledged[chat.agent])]
             lost = [text for text in acknowledged[chat.agent] if text not in kept]
             demand(not lost, "a backup lacks messages that were acknowledged before it:", lost)

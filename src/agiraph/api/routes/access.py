@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.access_control import COOKIE
-from agiraph.api.deps import After, ApiDep, Limit
+from agiraph.api.deps import After, ApiDep, Limit, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.views import IssuedToken, LinkView, TokenView
 from agiraph.domain.access import AuditEntry, Scope, Token
@@ -36,11 +36,11 @@ def _view(granted: Token) -> dict[str, object]:
 
 
 @router.post("/tokens", status_code=201, responses=documented())
-async def create_token(body: NewToken, api: ApiDep) -> IssuedToken:
+async def create_token(body: NewToken, api: ApiDep, person: PersonDep) -> IssuedToken:
     """Create a token with a scope for a program."""
     life = None if body.days is None else timedelta(days=body.days)
     issued = await api.store.write(
-        access.issue, kind="token", name=body.name, scope=body.scope, life=life
+        access.issue, person, kind="token", name=body.name, scope=body.scope, life=life
     )
     return IssuedToken.model_validate({**_view(issued.token), "secret": issued.secret})
 
@@ -61,9 +61,9 @@ async def revoke_token(token: str, api: ApiDep) -> Response:
 
 
 @router.post("/tokens/link", status_code=201, responses=documented())
-async def create_link(api: ApiDep) -> LinkView:
+async def create_link(api: ApiDep, person: PersonDep) -> LinkView:
     """Create a link that signs a browser in."""
-    issued = await api.store.write(access.issue_link)
+    issued = await api.store.write(access.issue_link, person)
     return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.token.expires_at)
 
 

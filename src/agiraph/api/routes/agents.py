@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agiraph.api.deps import After, ApiDep, Idempotent, Limit
+from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
 from agiraph.api.problems import documented
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment
-from agiraph.domain.ids import HUMAN, AgentId, ThreadId
+from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.services.lifecycle import conversation
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -90,26 +90,29 @@ def _find(tx: Tx, agent: str) -> Agent:
 async def list_agents(
     team: str,
     api: ApiDep,
+    person: PersonDep,
     all: Annotated[bool, Query(description="Include agents that have left.")] = False,
 ) -> list[AgentView]:
     """List the members of a team, coordinator first."""
 
     def look(tx: Tx) -> list[AgentView]:
         members = roster.members(tx, teams.find(tx, team).id, all=all)
-        return [agent_view(tx, member) for member in members]
+        return [agent_view(tx, member, person) for member in members]
 
     return await api.store.read(look)
 
 
 @router.get("/agents/{agent}", responses=documented(404))
-async def get_agent(agent: str, api: ApiDep) -> AgentView:
+async def get_agent(agent: str, api: ApiDep, person: PersonDep) -> AgentView:
     """Return one agent with what it is doing now."""
-    return await api.store.read(lambda tx: agent_view(tx, roster.member(tx, _find(tx, agent))))
+    return await api.store.read(
+        lambda tx: agent_view(tx, roster.member(tx, _find(tx, agent)), person)
+    )
 
 
 @router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))
 async def send(
-    agent: str, body: MessageRequest, api: ApiDep, idempotently: Idempotent
+    agent: str, body: MessageRequest, person: PersonDep, idempotently: Idempotent
 ) -> MessageView:
     """Send a message to an agent. It is stored when this returns; the reply comes later."""
 
@@ -118,6 +121,7 @@ async def send(
             tx,
             AgentId(_find(tx, agent).id),
             body.message,
+            person_id=person,
             client_id=body.client_id,
             nudge=body.mode == "nudge",
             attachments=tuple(Attachment(**a.model_dump()) for a in body.attachments),
@@ -128,12 +132,12 @@ async def send(
 
 
 @router.put("/agents/{agent}/read", status_code=204, responses=documented(404))
-async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep) -> Response:
+async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: PersonDep) -> Response:
     """Mark this agent's messages as read up to a position. The position never moves back."""
 
     def read(tx: Tx) -> None:
         found = _find(tx, agent)
-        messages.read_up_to(tx, found.team_id, found.id, body.seq)
+        messages.read_up_to(tx, found.team_id, found.id, person, body.seq)
 
     await api.store.write(read)
     return Response(status_code=204)
@@ -141,13 +145,13 @@ async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep) -> Response
 
 @router.post("/teams/{team}/broadcast", status_code=202, responses=documented(404, 409))
 async def broadcast(
-    team: str, body: BroadcastRequest, api: ApiDep, idempotently: Idempotent
+    team: str, body: BroadcastRequest, person: PersonDep, idempotently: Idempotent
 ) -> list[MessageView]:
     """Send a message to every member of the team."""
 
     def tell(tx: Tx) -> list[MessageView]:
         found = teams.find(tx, team)
-        sent = bus.broadcast(tx, team_id=found.id, sender=HUMAN, text=body.message)
+        sent = bus.broadcast(tx, team_id=found.id, sender=person, text=body.message)
         return [message_view(tx, message) for message in sent]
 
     return await idempotently(tell, status=202)  # pyright: ignore[reportReturnType]
@@ -157,6 +161,7 @@ async def broadcast(
 async def get_conversation(
     agent: str,
     api: ApiDep,
+    person: PersonDep,
     before: Annotated[str, Query(description="The first id of the next page.")] = "",
     limit: Limit = 100,
 ) -> list[MessageView]:
@@ -165,7 +170,7 @@ async def get_conversation(
 
     def look(tx: Tx) -> list[MessageView]:
         found = _find(tx, agent)
-        said = messages.lately(tx, found.team_id, found.id, limit=limit, before=before)
+        said = messages.lately(tx, found.team_id, found.id, person, limit=limit, before=before)
         return [message_view(tx, message) for message in said]
 
     return await api.store.read(look)

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import ApiDep, Idempotent, Limit
+from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
 from agiraph.api.views import InboxItem, InboxPage
@@ -47,6 +47,7 @@ class RatingRequest(BaseModel):
 @router.get("/inbox", responses=documented())
 async def list_inbox(
     api: ApiDep,
+    person: PersonDep,
     after: Annotated[
         str, Query(max_length=200, description="The cursor of the previous page.")
     ] = "",
@@ -55,49 +56,55 @@ async def list_inbox(
     """List the inbox: items that need an answer first, then the newest. Changes nothing."""
 
     def look(tx: Tx) -> InboxPage:
-        page = inbox.page(tx, after=after, limit=limit)
+        page = inbox.page(tx, person, after=after, limit=limit)
         shown = [inbox_item_view(tx, item) for item in page.items]
-        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx))
+        return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx, person))
 
     return await api.store.read(look)
 
 
 @router.get("/inbox/{item}", responses=documented(404))
-async def get_item(item: str, api: ApiDep) -> InboxItem:
+async def get_item(item: str, api: ApiDep, person: PersonDep) -> InboxItem:
     """Return one item."""
-    return await api.store.read(lambda tx: inbox_item_view(tx, inbox.item(tx, MessageId(item))))
+    return await api.store.read(
+        lambda tx: inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
+    )
 
 
 @router.post("/inbox/{item}/read", responses=documented(404))
-async def mark_read(item: str, api: ApiDep) -> InboxItem:
+async def mark_read(item: str, api: ApiDep, person: PersonDep) -> InboxItem:
     """Mark an item as read."""
     return await api.store.write(
-        lambda tx: inbox_item_view(tx, inbox.mark_read(tx, MessageId(item)))
+        lambda tx: inbox_item_view(tx, inbox.mark_read(tx, person, MessageId(item)))
     )
 
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))
 async def answer_item(
-    item: str, body: AnswerRequest, api: ApiDep, idempotently: Idempotent
+    item: str, body: AnswerRequest, person: PersonDep, idempotently: Idempotent
 ) -> InboxItem:
     """Answer a question or decide on an approval. The first answer counts: a second gets 409."""
 
     def answer(tx: Tx) -> InboxItem:
-        inbox.item(tx, MessageId(item))
+        inbox.item(tx, person, MessageId(item))
         words = body.text or body.note
-        answers.answer_question(tx, MessageId(item), words, decision=body.decision)
-        return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
+        answers.answer_question(
+            tx, MessageId(item), words, person_id=person, decision=body.decision
+        )
+        return inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
 
     return await idempotently(answer, status=200)  # pyright: ignore[reportReturnType]
 
 
 @router.post("/inbox/{item}/rate", responses=documented(404))
-async def rate_briefing(item: str, body: RatingRequest, api: ApiDep) -> InboxItem:
+async def rate_briefing(
+    item: str, body: RatingRequest, api: ApiDep, person: PersonDep
+) -> InboxItem:
     """Rate a briefing. `up` lowers the threshold for the next briefings, `down` raises it."""
 
     def rate(tx: Tx) -> InboxItem:
-        inbox.item(tx, MessageId(item))
+        inbox.item(tx, person, MessageId(item))
         briefings.rate(tx, MessageId(item), up=body.thumb == "up")
-        return inbox_item_view(tx, inbox.item(tx, MessageId(item)))
+        return inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
 
     return await api.store.write(rate)

@@ -5,12 +5,12 @@ from typing import Annotated, ClassVar
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agiraph.api.deps import After, ApiDep, Idempotent, Limit
+from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.views import HeldView
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, AgentId
+from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
 from agiraph.services.knowledge import items
 from agiraph.store import knowledge as rows
@@ -63,20 +63,24 @@ async def list_memories(agent: str, api: ApiDep, limit: Limit = 100) -> list[Mem
 
 
 @router.post("/agents/{agent}/memories", status_code=201, responses=documented(404, 409))
-async def add_memory(agent: str, body: NewMemory, api: ApiDep, idempotently: Idempotent) -> Memory:
+async def add_memory(
+    agent: str, body: NewMemory, person: PersonDep, idempotently: Idempotent
+) -> Memory:
     """Add a memory about the person."""
 
     def add(tx: Tx) -> Memory:
         found = _agent(tx, agent)
-        return items.remember(tx, found, body.content, author=HUMAN, valid_until=body.valid_until)
+        return items.remember(tx, found, body.content, author=person, valid_until=body.valid_until)
 
     return await idempotently(add, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.delete("/agents/{agent}/memories/{memory}", status_code=204, responses=documented(404))
-async def forget_memory(agent: str, memory: str, api: ApiDep) -> Response:
+async def forget_memory(agent: str, memory: str, api: ApiDep, person: PersonDep) -> Response:
     """Remove a memory; this can be undone."""
-    await api.store.write(lambda tx: items.forget(tx, AgentId(_agent(tx, agent).id), memory))
+    await api.store.write(
+        lambda tx: items.forget(tx, AgentId(_agent(tx, agent).id), memory, author=person)
+    )
     return Response(status_code=204)
 
 
@@ -99,7 +103,7 @@ async def list_insights(
 
 @router.post("/agents/{agent}/insights", status_code=201, responses=documented(404, 409))
 async def add_insight(
-    agent: str, body: NewInsight, api: ApiDep, idempotently: Idempotent
+    agent: str, body: NewInsight, person: PersonDep, idempotently: Idempotent
 ) -> Insight:
     """Add an insight to an agent's knowledge."""
 
@@ -109,7 +113,7 @@ async def add_insight(
             _agent(tx, agent),
             body.type,
             body.content,
-            author=HUMAN,
+            author=person,
             confidence=body.confidence,
             valid_until=body.valid_until,
         )
@@ -118,9 +122,11 @@ async def add_insight(
 
 
 @router.delete("/agents/{agent}/insights/{insight}", status_code=204, responses=documented(404))
-async def remove_insight(agent: str, insight: str, api: ApiDep) -> Response:
+async def remove_insight(agent: str, insight: str, api: ApiDep, person: PersonDep) -> Response:
     """Remove an insight; this can be undone."""
-    await api.store.write(lambda tx: items.remove(tx, AgentId(_agent(tx, agent).id), insight))
+    await api.store.write(
+        lambda tx: items.remove(tx, AgentId(_agent(tx, agent).id), insight, author=person)
+    )
     return Response(status_code=204)
 
 
@@ -166,12 +172,12 @@ async def list_held(team: str, api: ApiDep) -> list[HeldView]:
 
 
 @router.post("/held/{item}/confirm", responses=documented(404, 409))
-async def confirm_held(item: str, api: ApiDep) -> Insight | Memory | NoteDraft:
+async def confirm_held(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | NoteDraft:
     """Vouch for something that was held."""
-    return await api.store.write(items.confirm, item)
+    return await api.store.write(items.confirm, item, author=person)
 
 
 @router.post("/held/{item}/reject", responses=documented(404, 409))
-async def reject_held(item: str, api: ApiDep) -> Insight | Memory | NoteDraft:
+async def reject_held(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | NoteDraft:
     """Say that something that was held should never count."""
-    return await api.store.write(items.reject, item)
+    return await api.store.write(items.reject, item, author=person)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import Api, ApiDep, Idempotent
+from agiraph.api.deps import Api, ApiDep, Idempotent, PersonDep
 from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
 from agiraph.api.views import NodeView, SearchHitView
@@ -49,7 +49,7 @@ class SearchRequest(BaseModel):
 
 @router.post("/agents/{agent}/research", status_code=201, responses=documented(404, 409))
 async def start_research(
-    agent: str, body: NewResearch, api: ApiDep, idempotently: Idempotent
+    agent: str, body: NewResearch, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> NodeView:
     """Start research on a question in the background; the report arrives in the inbox."""
     known = await asyncio.to_thread(specialists, api.home)
@@ -58,7 +58,12 @@ async def start_research(
         asked = AGENTS.get(tx, agent)
         hirer = Hirer(asked, ThreadId(""), known, api.check_model)
         node = research.start(
-            tx, hirer, body.goal, searches=body.max_searches, pages=body.max_pages
+            tx,
+            hirer,
+            body.goal,
+            searches=body.max_searches,
+            pages=body.max_pages,
+            person_id=person,
         )
         return node_view(tx, node)
 

@@ -5,11 +5,12 @@ from typing import ClassVar, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit
+from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Mode, Rule
+from agiraph.domain.ids import PersonId
 from agiraph.domain.work import Budget
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.store import teams
@@ -83,13 +84,16 @@ class NewGoal(BaseModel):
 
 
 @router.post("/teams", status_code=201, responses=documented(409))
-async def create_team(body: NewTeam, api: ApiDep, idempotently: Idempotent) -> TeamView:
+async def create_team(
+    body: NewTeam, api: ApiDep, person: PersonDep, idempotently: Idempotent
+) -> TeamView:
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     api.check_model(body.model or api.model)
 
     def found(tx: Tx) -> TeamView:
         founded = verbs.create(
             tx,
+            owner_id=person,
             goal=body.goal,
             name=body.name,
             mode=body.mode,
@@ -102,25 +106,27 @@ async def create_team(body: NewTeam, api: ApiDep, idempotently: Idempotent) -> T
             soul=body.soul,
             start=body.start,
         )
-        return team_view(tx, founded.team)
+        return team_view(tx, founded.team, person)
 
     return await idempotently(found, status=201)  # pyright: ignore[reportReturnType]
 
 
 @router.get("/teams", responses=documented())
-async def list_teams(api: ApiDep, after: After = "", limit: Limit = 100) -> list[TeamView]:
+async def list_teams(
+    api: ApiDep, person: PersonDep, after: After = "", limit: Limit = 100
+) -> list[TeamView]:
     """List all teams, oldest first."""
 
     def look(tx: Tx) -> list[TeamView]:
-        return [team_view(tx, team) for team in teams.page(tx, after=after, limit=limit)]
+        return [team_view(tx, team, person) for team in teams.page(tx, after=after, limit=limit)]
 
     return await api.store.read(look)
 
 
 @router.get("/teams/{team}", responses=documented(404))
-async def get_team(team: str, api: ApiDep) -> TeamView:
+async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
     """Return one team by its id or name."""
-    return await api.store.read(lambda tx: team_view(tx, teams.find(tx, team)))
+    return await api.store.read(lambda tx: team_view(tx, teams.find(tx, team), person))
 
 
 @router.delete("/teams/{team}", status_code=204, responses=documented(404))
@@ -130,38 +136,41 @@ async def archive_team(team: str, api: ApiDep) -> Response:
     return Response(status_code=204)
 
 
-async def _switched(api: Api, team: str, verb: str) -> TeamView:
+async def _switched(api: Api, team: str, verb: str, viewer: PersonId) -> TeamView:
     def switch(tx: Tx) -> TeamView:
-        return team_view(tx, getattr(verbs, verb)(tx, teams.find(tx, team).id))
+        return team_view(tx, getattr(verbs, verb)(tx, teams.find(tx, team).id), viewer)
 
     return await api.store.write(switch)
 
 
 @router.post("/teams/{team}/pause", responses=documented(404, 409))
-async def pause_team(team: str, api: ApiDep) -> TeamView:
+async def pause_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
     """Pause a team: every agent stops at its next yield point. Messages are still answered."""
-    return await _switched(api, team, "pause")
+    return await _switched(api, team, "pause", person)
 
 
 @router.post("/teams/{team}/resume", responses=documented(404, 409))
-async def resume_team(team: str, api: ApiDep) -> TeamView:
+async def resume_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
     """Resume a paused team where it stopped."""
-    return await _switched(api, team, "resume")
+    return await _switched(api, team, "resume", person)
 
 
 @router.post("/teams/{team}/stop", responses=documented(404, 409))
-async def stop_team(team: str, api: ApiDep) -> TeamView:
+async def stop_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
     """Cancel a team's open work and end its processes."""
-    return await _switched(api, team, "stop")
+    return await _switched(api, team, "stop", person)
 
 
 @router.post("/teams/{team}/goal", status_code=201, responses=documented(404, 409))
-async def set_goal(team: str, body: NewGoal, api: ApiDep, idempotently: Idempotent) -> TeamView:
+async def set_goal(
+    team: str, body: NewGoal, person: PersonDep, idempotently: Idempotent
+) -> TeamView:
     """Give a team a new goal, which starts a new run. What the team knows is kept."""
 
     def aim(tx: Tx) -> TeamView:
         budget = None if body.budget is None else body.budget.budget()
         found = teams.find(tx, team)
-        return team_view(tx, verbs.set_goal(tx, found.id, body.goal, budget=budget))
+        aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget)
+        return team_view(tx, aimed, person)
 
     return await idempotently(aim, status=201)  # pyright: ignore[reportReturnType]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import ApiDep, Idempotent, Limit
+from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import trigger_fields
 from agiraph.api.problems import documented
 from agiraph.api.views import CreatedTriggerView, TriggerView
@@ -79,7 +79,7 @@ async def list_triggers(team: str, api: ApiDep) -> list[TriggerView]:
 
 @router.post("/teams/{team}/triggers", status_code=201, responses=documented(404, 409))
 async def create_trigger(
-    team: str, body: NewTrigger, api: ApiDep, idempotently: Idempotent
+    team: str, body: NewTrigger, person: PersonDep, idempotently: Idempotent
 ) -> CreatedTriggerView:
     """Create a trigger that wakes an agent by schedule, event, idleness or webhook."""
 
@@ -93,6 +93,7 @@ async def create_trigger(
             config=body.config,
             action=body.action,
             payload=body.payload,
+            made_by=person,
         )
         return CreatedTriggerView(**trigger_fields(tx, made.trigger), secret=made.secret)
 

@@ -6,12 +6,13 @@ from typing import TypedDict, Unpack
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.work import NodeAssigned, NodeCreated
-from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, TriggerId, new_id
+from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
+from agiraph.domain.persons import is_person
 from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services.board import taint
 from agiraph.services.members import roster
-from agiraph.store import dependencies, nodes, teams
+from agiraph.store import dependencies, messages, nodes, persons, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -48,13 +49,15 @@ def create(
     **details: Unpack[NodeDetails],
 ) -> WorkNode:
     """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
-    pending."""
+    pending. Without a `creator_id` the team's owner created it."""
     if not task.strip():
         raise Refused("Say what is to be done: the task is empty.")
     parent_id = details.get("parent_id")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None:
         _check_limits(tx, parent)
+    if "creator_id" not in details:
+        details["creator_id"] = persons.owner_of(tx, team_id)
     paid_by = filter(None, (parent_id, details.get("payer_id")))
     node = WorkNode(
         id=NodeId(new_id("node")),
@@ -199,7 +202,20 @@ def _hire_worker(tx: Tx, node: WorkNode) -> Agent:
     return roster.hire(tx, node.team_id, name=name, role="worker", model=model)
 
 
+def person_for(tx: Tx, node: WorkNode) -> PersonId:
+    """Return the person whom a node is for: the one it replies to, else the one who asked for its
+    root node, else the team's owner."""
+    if node.lane == "reply" and (asked := messages.to_answer(tx, node.id)):
+        creator = asked[-1].sender
+    else:
+        creator = nodes.root(tx, node).creator_id
+    return creator if is_person(creator) else persons.owner_of(tx, node.team_id)
+
+
 def name_of(tx: Tx, address: str) -> str:
-    """Return an agent's name for its id; any other address, such as `human`, as it is."""
+    """Return the name of an agent or a person; any other address, such as `system`, as it is."""
+    if is_person(address):
+        person = persons.PERSONS.find(tx, address)
+        return address if person is None else person.name
     agent = AGENTS.find(tx, address)
     return address if agent is None else agent.name

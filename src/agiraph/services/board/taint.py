@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from functools import reduce
 
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, StageId
+from agiraph.domain.ids import SYSTEM, NodeId, StageId
+from agiraph.domain.persons import is_person
 from agiraph.domain.taint import graver
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
@@ -26,7 +27,7 @@ def of_task(tx: Tx, node: WorkNode) -> str | None:
 
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> str | None:
     """What a message is tainted by; what a person says, they vouch for."""
-    if sender in (HUMAN, SYSTEM) or node_id is None:
+    if is_person(sender) or sender == SYSTEM or node_id is None:
         return None
     return threads.tainter_of_node(tx, node_id)
 

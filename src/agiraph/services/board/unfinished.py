@@ -1,7 +1,7 @@
 """Unfinished: what a node delegated or asked and has no result of yet, and waiting for it."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
-from agiraph.domain.ids import HUMAN
+from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
@@ -80,6 +80,7 @@ def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     return {
         WaitingOn("answer", asked.id): f"your question {texts.truncate(asked.text, texts.TITLE)!r}"
         for asked in messages.of_node(tx, lease.node_id)
-        if (asked.kind, asked.recipient, asked.sender) == ("question", HUMAN, lease.agent_id)
+        if (asked.kind, asked.sender) == ("question", lease.agent_id)
+        and is_person(asked.recipient)
         and asked.answered_at is None
     }

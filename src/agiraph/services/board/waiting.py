@@ -10,8 +10,9 @@ from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.work import NodeAssigned, ToolResult
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId
+from agiraph.domain.ids import AgentId, MessageId, NodeId
 from agiraph.domain.messages import Message
+from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import approvals, stage_clocks, taint
@@ -80,7 +81,7 @@ def interrupt(
     `asking_only` leaves nodes alone that wait for no person.
     Return whether a resumed node has the message in no answer and must hear it as mail.
     """
-    from_person = [message for message in said if message.sender == HUMAN]
+    from_person = [message for message in said if is_person(message.sender)]
     unquoted = False
     for node in nodes.waiting(tx, agent_id):
         # A call with a time limit has two waits; sort the timer behind the real one.

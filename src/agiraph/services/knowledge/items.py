@@ -14,7 +14,7 @@ from agiraph.domain.events.knowledge import (
     KnowledgeHeld,
     MemoryWritten,
 )
-from agiraph.domain.ids import HUMAN, AgentId, TeamId, ThreadId, new_id
+from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
     ChangedItem,
@@ -137,12 +137,12 @@ def draft(
     return kept
 
 
-def forget(tx: Tx, agent_id: AgentId, memory_id: str, *, author: str = HUMAN) -> Memory:
+def forget(tx: Tx, agent_id: AgentId, memory_id: str, *, author: str) -> Memory:
     """Remove a memory of this agent."""
     return cast(Memory, _retire(tx, MEMORIES, agent_id, memory_id, author=author))
 
 
-def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str = HUMAN) -> Insight:
+def remove(tx: Tx, agent_id: AgentId, insight_id: str, *, author: str) -> Insight:
     """Remove an insight of this agent."""
     return cast(Insight, _retire(tx, INSIGHTS, agent_id, insight_id, author=author))
 
@@ -202,7 +202,7 @@ def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
     return sorted(found, key=lambda item: (item.created_at, item.id))
 
 
-def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
+def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
     """A person vouches for what was held: from now on it counts like anything else."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):
@@ -211,7 +211,7 @@ def confirm(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
     return _merge_in(tx, replace(item, status="active"), author=author, before=item)
 
 
-def reject(tx: Tx, id: str, *, author: str = HUMAN) -> Item | NoteDraft:
+def reject(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
     """A person does not vouch for what was held: it never counts."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):

@@ -1,6 +1,6 @@
 """Answers: a person answers a question or decides on a request for approval."""
 
-from agiraph.domain.ids import HUMAN, AgentId, MessageId
+from agiraph.domain.ids import AgentId, MessageId, PersonId
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import stage_clocks, waiting
@@ -11,14 +11,19 @@ from agiraph.store.tx import Tx
 
 
 def answer_question(
-    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None = None
+    tx: Tx,
+    question_id: MessageId,
+    text: str,
+    *,
+    person_id: PersonId,
+    decision: Decision | None = None,
 ) -> None:
     """Close a question or a request with a person's answer, and give it to the call that waits.
 
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message.
     """
-    question = bus.record_answer(tx, question_id, text, decision=decision)
+    question = bus.record_answer(tx, question_id, text, person_id=person_id, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
         heard = waiting.settle(tx, WaitingOn("answer", question_id), text)
@@ -39,7 +44,7 @@ def answer_question(
         bus.send(
             tx,
             team_id=question.team_id,
-            sender=HUMAN,
+            sender=person_id,
             recipient=_member_or_coordinator(tx, AgentId(question.sender)),
             text=late,
             in_reply_to=question_id,

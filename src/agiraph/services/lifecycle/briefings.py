@@ -1,4 +1,4 @@
-"""Briefings: news that a coordinator sends the person unasked, if it is worth enough."""
+"""Briefings: news that a coordinator sends the team's owner unasked, if it is worth enough."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,10 @@ from agiraph.domain.agents import Team
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import BriefingDecided, BriefingRated
-from agiraph.domain.ids import HUMAN, MessageId, NodeId
+from agiraph.domain.ids import MessageId, NodeId
 from agiraph.domain.messages import Message, Rating
 from agiraph.domain.outcomes import Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services.board import texts
 from agiraph.services.lifecycle import endings
@@ -55,7 +56,7 @@ def news(tx: Tx, node_id: NodeId) -> News | None:
         work
         for work in looked_at
         if NODES.get(tx, work).status is not NodeStatus.CANCELLED
-        and not any(m.recipient == HUMAN for m in messages.endings_of(tx, work))
+        and not any(is_person(m.recipient) for m in messages.endings_of(tx, work))
     ]
     if not fresh:
         return None
@@ -74,7 +75,8 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
     The team's row lock makes two reflections wait for each other, so that they do not both send it.
     """
     threads.check_lease(tx, lease)
-    threshold = TEAMS.get(tx, lease.team_id, lock=True).briefing_threshold
+    team = TEAMS.get(tx, lease.team_id, lock=True)
+    threshold = team.briefing_threshold
     known = news(tx, lease.node_id)
     title, text = texts.truncate(verdict.title.strip(), TITLE), _shortened(verdict.text, lease)
     scored = {"score": verdict.score, "threshold": threshold}
@@ -90,7 +92,7 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
         tx,
         team_id=lease.team_id,
         sender=lease.agent_id,
-        recipient=HUMAN,
+        recipient=team.owner_id,
         kind="briefing",
         title=title or texts.first_line(text),
         text=text,
@@ -151,7 +153,7 @@ def _shingles(text: str) -> frozenset[tuple[str, ...]]:
 def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     """Rate a briefing: up lowers the team's threshold, down raises it; the last rating counts."""
     message = MESSAGES.get(tx, message_id, lock=True)
-    if message.kind != "briefing" or message.recipient != HUMAN:
+    if message.kind != "briefing" or not is_person(message.recipient):
         raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
     team = TEAMS.get(tx, message.team_id, lock=True)
     rating: Rating = "up" if up else "down"

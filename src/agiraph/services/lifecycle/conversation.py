@@ -6,7 +6,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import Budget, Queue, WorkNode
@@ -33,6 +33,7 @@ def say(
     agent_id: AgentId,
     text: str,
     *,
+    person_id: PersonId,
     client_id: str | None = None,
     nudge: bool = False,
     attachments: tuple[Attachment, ...] = (),
@@ -51,23 +52,26 @@ def say(
     return bus.send(
         tx,
         team_id=team.id,
-        sender=HUMAN,
+        sender=person_id,
         recipient=agent.id,
         text=text,
         kind="nudge" if nudge else "message",
         client_id=client_id,
         sets_to_work=not answered,
-        reply_id=_pending_reply(tx, agent).id if answered and is_new else None,
+        reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
         attachments=attachments,
     )
 
 
-def _pending_reply(tx: Tx, agent: Agent) -> WorkNode:
-    """Return the pending reply node, creating it if needed.
+def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
+    """Return the pending reply node to this person, creating it if needed.
 
-    Messages that arrive before it starts are answered by the same reply.
+    Messages of one person that arrive before it starts are answered by the same reply.
     """
-    return nodes.unbegun(tx, Queue(agent.id, "reply")) or planning.create(
+    pending = nodes.unbegun(tx, Queue(agent.id, "reply"))
+    if pending is not None and planning.person_for(tx, pending) == person_id:
+        return pending
+    return planning.create(
         tx,
         team_id=agent.team_id,
         task="Answer the human.",
@@ -90,12 +94,13 @@ def end_reply(
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
+    person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     asked = messages.to_answer(tx, lease.node_id)
     bus.send(
         tx,
         team_id=lease.team_id,
         sender=agent.id,
-        recipient=HUMAN,
+        recipient=person_id,
         text=text,
         node_id=lease.node_id,
         in_reply_to=asked[-1].id if asked else None,
@@ -121,6 +126,7 @@ def start_work(
     tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, tainted_by: str | None = None
 ) -> WorkNode:
     """Create a node for what a person asked, and mark the messages as seen."""
+    person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
     messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
     _reactivate_team(tx, agent)
@@ -130,7 +136,7 @@ def start_work(
         task=task,
         title=first_line(task),
         source="user",
-        creator_id=HUMAN,
+        creator_id=person_id,
         assignee_id=agent.id,
         tainted_by=tainted_by,
     )

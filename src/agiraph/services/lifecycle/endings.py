@@ -13,16 +13,17 @@ from agiraph.domain.events.work import (
     NodeFailed,
     NodeWaiting,
 )
-from agiraph.domain.ids import HUMAN, SYSTEM, NodeId, TeamId
+from agiraph.domain.ids import SYSTEM, NodeId, TeamId
 from agiraph.domain.messages import ASKS_FOR_WORK
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import leases, planning, stage_clocks, stages, texts, waiting
 from agiraph.services.lifecycle import idle, research
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
-from agiraph.store import dependencies, messages, nodes, teams, threads, waits
+from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
@@ -168,7 +169,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
         stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         research.deliver(tx, node, text)
-        told = told or node.creator_id == HUMAN
+        told = told or is_person(node.creator_id)
     if not told:
         _report_end(tx, node, text, notice)
     _release_dependents(tx, node)
@@ -186,7 +187,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
     """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
-    if node.creator_id == HUMAN and node.status is NodeStatus.CANCELLED:
+    if is_person(node.creator_id) and node.status is NodeStatus.CANCELLED:
         return  # the person cancelled it, or stopped the team
     recipient = _report_recipient(tx, node)
     if recipient == node.assignee_id:
@@ -198,7 +199,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
         title=texts.title_of(node),
-        text=text if recipient == HUMAN else notice,
+        text=text if is_person(recipient) else notice,
         node_id=node.id,
         refusable=False,
     )
@@ -206,21 +207,21 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
 
 def _report_recipient(tx: Tx, node: WorkNode) -> str:
     """Return who gets the report: the node's creator, or the coordinator if it has left."""
-    if node.creator_id == HUMAN:
-        return HUMAN
+    if is_person(node.creator_id):
+        return node.creator_id
     creator = AGENTS.find(tx, node.creator_id)
     if creator is not None and creator.retired_at is None:
         return creator.id
-    return _coordinator_or_human(tx, node.team_id)
+    return _coordinator_or_owner(tx, node.team_id)
 
 
-def _coordinator_or_human(tx: Tx, team_id: TeamId) -> str:
+def _coordinator_or_owner(tx: Tx, team_id: TeamId) -> str:
     """Return the coordinator's id. An end is never refused, so a team without members reports to
-    the person instead."""
+    its owner instead."""
     try:
         return teams.coordinator(tx, team_id).id
     except NotFound:
-        return HUMAN
+        return persons.owner_of(tx, team_id)
 
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
@@ -254,7 +255,7 @@ def _ask_coordinator(tx: Tx, node: WorkNode, what: str) -> None:
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
-        recipient=_coordinator_or_human(tx, node.team_id),
+        recipient=_coordinator_or_owner(tx, node.team_id),
         kind="nudge",  # becomes new work for a coordinator that has none left
         title=texts.title_of(node),
         text=f"{texts.title_of(node)} ({node.id}) cannot start as planned: {what}. Give it to "

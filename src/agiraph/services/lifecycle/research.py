@@ -6,7 +6,7 @@ from string import Template
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, NodeId
+from agiraph.domain.ids import NodeId, PersonId
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
@@ -14,7 +14,7 @@ from agiraph.services.board import budgets, planning, texts
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
-from agiraph.store import passages
+from agiraph.store import passages, persons
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -42,12 +42,14 @@ def start(
     *,
     searches: int = SEARCHES,
     pages: int = PAGES,
+    person_id: PersonId | None = None,
     parent_id: NodeId | None = None,
     tainted_by: str | None = None,
 ) -> WorkNode:
     """Create a research node for a newly hired researcher.
 
-    With `parent_id` it is part of that work and paid from its budget; otherwise the person asked.
+    With `parent_id` it is part of that work and paid from its budget; otherwise the person with
+    `person_id` asked for it, or without one the team's owner.
     """
     _check_request(goal, searches, pages)
     agent, worker = hirer.agent, _hire_researcher(tx, hirer)
@@ -58,7 +60,7 @@ def start(
         task=words.safe_substitute(goal=goal.strip(), searches=searches, pages=pages),
         title=f"Research: {texts.first_line(goal)}",
         source="user" if parent_id is None else "delegation",
-        creator_id=HUMAN if parent_id is None else agent.id,
+        creator_id=agent.id if parent_id else person_id or persons.owner_of(tx, agent.team_id),
         assignee_id=worker.id,
         parent_id=parent_id,
         budget=_budget(tx, searches, pages, parent_id),
@@ -144,7 +146,7 @@ def _send_to_inbox(tx: Tx, node: WorkNode, *, kind: MessageKind, title: str, tex
         tx,
         team_id=node.team_id,
         sender=node.assignee_id or "system",
-        recipient=HUMAN,
+        recipient=planning.person_for(tx, node),
         kind=kind,
         title=title,
         text=text,
@@ -160,7 +162,7 @@ def _send_summary(tx: Tx, node: WorkNode, text: str) -> None:
         tx,
         team_id=node.team_id,
         sender=node.asked_of,
-        recipient=HUMAN,
+        recipient=planning.person_for(tx, node),
         text=text,
         node_id=node.id,
         refusable=False,

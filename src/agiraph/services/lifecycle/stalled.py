@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.events.work import NodeStalled
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId
+from agiraph.domain.persons import is_person
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.mail import bus
@@ -70,7 +71,7 @@ def report(tx: Tx, node_id: NodeId) -> bool:
         team_id=node.team_id,
         sender=SYSTEM,
         recipient=recipient,
-        kind="report" if recipient == HUMAN else "notice",
+        kind="report" if is_person(recipient) else "notice",
         title=texts.title_of(node),
         text=f"{worker} is at {texts.title_of(node)} ({node.id}), but nothing has come of it "
         f"for {AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
@@ -81,13 +82,15 @@ def report(tx: Tx, node_id: NodeId) -> bool:
 
 
 def _report_recipient(tx: Tx, node: WorkNode) -> str:
-    """Return the creator, else the coordinator, if that agent has open work; else the person.
+    """Return the creator, else the coordinator, if that agent has open work; else the person
+    whom the node is for.
 
     An agent without open work would not read the report before its next node.
     """
-    if node.creator_id in (HUMAN, SYSTEM):
-        return HUMAN
+    person = planning.person_for(tx, node)
+    if is_person(node.creator_id) or node.creator_id == SYSTEM:
+        return person
     coordinator = teams.coordinator(tx, node.team_id).id
     asked = (AgentId(node.creator_id), coordinator)
     hear = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
-    return next(hear, HUMAN)
+    return next(hear, person)

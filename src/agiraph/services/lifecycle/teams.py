@@ -15,7 +15,7 @@ from agiraph.domain.events.team import (
     TeamResumed,
     TeamStopped,
 )
-from agiraph.domain.ids import SYSTEM, NodeId, TeamId, new_id
+from agiraph.domain.ids import SYSTEM, NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
@@ -42,6 +42,7 @@ class NewTeam(NamedTuple):
 def create(
     tx: Tx,
     *,
+    owner_id: PersonId,
     goal: str,
     model: str,
     name: str = "",
@@ -62,6 +63,7 @@ def create(
         name=name.strip() or title_of(goal),
         goal=goal.strip(),
         created_at=tx.now,
+        owner_id=owner_id,
         mode=mode,
         permissions=permissions,
         limits=limits or Limits(),
@@ -95,6 +97,7 @@ def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) ->
         task=team.goal,
         title="Get to work on the goal",
         source="system",
+        creator_id=team.owner_id,
         assignee_id=coordinator.id,
         budget=budget or Budget(),
     )

@@ -7,7 +7,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
-from agiraph.domain.ids import HUMAN, AgentId, MessageId, NodeId, TeamId, new_id
+from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -17,6 +17,7 @@ from agiraph.domain.messages import (
     Message,
     MessageKind,
 )
+from agiraph.domain.persons import is_person
 from agiraph.services.board import planning, taint, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
@@ -114,7 +115,7 @@ def _lock_recipient(tx: Tx, team_id: TeamId, recipient: str) -> Agent | None:
 
     Two transactions would otherwise take the same `seq`.
     """
-    if recipient == HUMAN:
+    if is_person(recipient):
         teams.TEAMS.get(tx, team_id, lock=True)
         return None
     return teams.lock(tx, AgentId(recipient))
@@ -188,16 +189,16 @@ def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
 
 def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
     """Create a node from messages to an idle agent. The caller holds the agent's row lock."""
-    from_human = any(message.sender == HUMAN for message in received)
+    person = next((m.sender for m in received if is_person(m.sender)), None)
     node = planning.create(
         tx,
         team_id=agent.team_id,
         task="\n\n".join(thread_text(tx, message) for message in received),
         title=f"Message from {name_of(tx, received[0].sender)}",
-        source="user" if from_human else "delegation",
-        creator_id=HUMAN if from_human else received[0].sender,
+        source="delegation" if person is None else "user",
+        creator_id=person or received[0].sender,
         assignee_id=roster.reinstate(tx, agent).id,
-        payer_id=None if from_human else received[0].node_id,
+        payer_id=received[0].node_id if person is None else None,
         hops=max(message.hops for message in received),
     )
     for message in received:
@@ -224,7 +225,8 @@ def ask(
     refusable: bool = True,
     call: ToolCall | None = None,
 ) -> Message:
-    """Send a question to the person. Return the open question if the node asks the same again."""
+    """Send a question to the person whom the node is for. Return the open question if the node asks
+    the same again."""
     if kind == "question":
         before = messages.open_question(tx, lease.node_id, text)
         if before is not None and before.options == tuple(options):
@@ -233,7 +235,7 @@ def ask(
         tx,
         team_id=lease.team_id,
         sender=lease.agent_id,
-        recipient=HUMAN,
+        recipient=planning.person_for(tx, nodes.NODES.get(tx, lease.node_id)),
         kind=kind,
         text=text,
         options=tuple(options),
@@ -245,9 +247,10 @@ def ask(
 
 
 def record_answer(
-    tx: Tx, question_id: MessageId, text: str, *, decision: Decision | None
+    tx: Tx, question_id: MessageId, text: str, *, person_id: PersonId, decision: Decision | None
 ) -> Message:
-    """Store the answer to a question and return the question. Raise if it has an answer already."""
+    """Store a person's answer to a question and return the question. Raise if it has an answer
+    already."""
     question = MESSAGES.get(tx, question_id)
     if question.kind not in NEEDS_ANSWER:
         raise Refused(
@@ -273,7 +276,7 @@ def record_answer(
         id=MessageId(new_id("msg")),
         team_id=question.team_id,
         seq=messages.next_seq(tx, question.team_id, question.sender),
-        sender=HUMAN,
+        sender=person_id,
         recipient=question.sender,
         text=text or (decision or ""),
         created_at=tx.now,

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
-from agiraph.domain.ids import HUMAN, new_id
+from agiraph.domain.ids import PersonId, new_id
 from agiraph.domain.messages import INBOX, Message, MessageKind
+from agiraph.domain.persons import is_person
 from agiraph.services.board import planning
 from agiraph.services.mail import quiet_hours
 from agiraph.store import deliveries
@@ -31,13 +32,13 @@ ChannelKinds = Mapping[str, frozenset[MessageKind]]
 """The kinds of messages that each channel sends, by the channel's name."""
 
 
-def open_channels(tx: Tx, wanted: ChannelKinds, *, alone: bool) -> None:
-    """Register the channels of this process. They get messages that are sent from now on.
+def open_channels(tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, alone: bool) -> None:
+    """Register the channels of this process. They get messages to the person from now on.
 
     A process that is alone on the database removes all other channels; otherwise they may belong to
     another process.
     """
-    deliveries.add_channels(tx, wanted)
+    deliveries.add_channels(tx, wanted, person_id=person_id)
     if not alone:
         return
     deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
@@ -49,10 +50,10 @@ def open_channels(tx: Tx, wanted: ChannelKinds, *, alone: bool) -> None:
 
 
 def queue(tx: Tx, message: Message) -> None:
-    """Queue a message to the person's inbox for each channel that sends its kind."""
-    if message.recipient != HUMAN or message.kind not in INBOX:
+    """Queue a message to a person's inbox for each of their channels that sends its kind."""
+    if not is_person(message.recipient) or message.kind not in INBOX:
         return
-    for channel, kinds in deliveries.channels(tx).items():
+    for channel, kinds in deliveries.channels_to(tx, message.recipient).items():
         if message.kind in kinds:
             delivery = Delivery(
                 id=new_id("delivery"),
@@ -70,7 +71,10 @@ def _first_due(tx: Tx, message: Message) -> datetime:
     """Return when the message may be sent: a briefing after the quiet hours, all others now."""
     if message.kind != "briefing":
         return tx.now
-    return quiet_hours.end_of_quiet(TEAMS.get(tx, message.team_id), tx.now) or tx.now
+    team = TEAMS.get(tx, message.team_id)
+    if message.recipient != team.owner_id:
+        return tx.now  # a team's quiet hours are its owner's
+    return quiet_hours.end_of_quiet(team, tx.now) or tx.now
 
 
 def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:

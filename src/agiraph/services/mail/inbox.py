@@ -1,4 +1,4 @@
-"""Inbox: the messages of agents to the person, with their state. Items are never removed."""
+"""Inbox: the messages of agents to a person, with their state. Items are never removed."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
-from agiraph.domain.ids import HUMAN, MessageId
+from agiraph.domain.ids import MessageId, PersonId
 from agiraph.domain.messages import INBOX, Message, State
 from agiraph.store import deliveries, messages
 from agiraph.store.messages import MESSAGES
@@ -31,7 +31,7 @@ class InboxPage(NamedTuple):
     """The `after` of the next page; None on the last page."""
 
 
-def page(tx: Tx, *, after: str = "", limit: int = 100) -> InboxPage:
+def page(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> InboxPage:
     """Return items that need an answer, oldest first, followed by all others, newest first."""
     if not 1 <= limit <= MAX_PAGE_ITEMS:
         raise Refused(f"A page has 1 to {MAX_PAGE_ITEMS} items, not {limit}.")
@@ -42,11 +42,11 @@ def page(tx: Tx, *, after: str = "", limit: int = 100) -> InboxPage:
         )
     found: list[Message] = []
     if part != "rest":
-        found = messages.waiting_for_person(tx, after=last, limit=limit + 1)
+        found = messages.waiting_for_person(tx, person_id, after=last, limit=limit + 1)
     waiting = {message.id for message in found}
     if len(found) <= limit:
         before = last if part == "rest" else ""
-        found += messages.at_rest(tx, before=before, limit=limit + 1 - len(found))
+        found += messages.at_rest(tx, person_id, before=before, limit=limit + 1 - len(found))
     shown = [_item(tx, message, message.id in waiting) for message in found[:limit]]
     if len(found) <= limit:
         return InboxPage(shown, None)
@@ -54,24 +54,24 @@ def page(tx: Tx, *, after: str = "", limit: int = 100) -> InboxPage:
     return InboxPage(shown, f"{'open' if end.needs_answer else 'rest'}:{end.message.id}")
 
 
-def item(tx: Tx, message_id: MessageId) -> Item:
-    """Return one inbox item. Raise `NotFound` for messages that are not in the inbox."""
-    message = _find(tx, message_id)
+def item(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
+    """Return one item. Raise `NotFound` for messages that are not in this person's inbox."""
+    message = _find(tx, person_id, message_id)
     return _item(tx, message, messages.is_waiting(tx, message_id))
 
 
-def mark_read(tx: Tx, message_id: MessageId) -> Item:
+def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
     """Record that the person has read an item."""
-    message = _find(tx, message_id, lock=True)
+    message = _find(tx, person_id, message_id, lock=True)
     if message.seen_at is None:
         messages.mark_seen(tx, [message.id])
         tx.emit(message.team_id, MessageSeen(message_ids=[message.id]))
-    return item(tx, message_id)
+    return item(tx, person_id, message_id)
 
 
-def count_unread(tx: Tx) -> int:
+def count_unread(tx: Tx, person_id: PersonId) -> int:
     """Return how many items the person has neither read nor answered."""
-    return messages.count_unread(tx)
+    return messages.count_unread(tx, person_id)
 
 
 def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
@@ -80,8 +80,8 @@ def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
     return Item(message=message, state=state, needs_answer=needs_answer, deliveries=sent)
 
 
-def _find(tx: Tx, message_id: MessageId, *, lock: bool = False) -> Message:
+def _find(tx: Tx, person_id: PersonId, message_id: MessageId, *, lock: bool = False) -> Message:
     message = MESSAGES.find(tx, message_id, lock=lock)
-    if message is None or message.recipient != HUMAN or message.kind not in INBOX:
+    if message is None or message.recipient != person_id or message.kind not in INBOX:
         raise NotFound("inbox item", message_id, known="`agiraph inbox` lists them.")
     return message

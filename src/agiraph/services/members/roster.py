@@ -8,7 +8,8 @@ from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
+from agiraph.domain.persons import HUMAN_ADDRESS
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import nodes, teams, threads, waits
 from agiraph.store.teams import AGENTS, TEAMS
@@ -16,7 +17,7 @@ from agiraph.store.tx import Tx
 
 EVERYONE = "everyone"
 """The address of all members of a team."""
-RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE, "new", "cli"})
+RESERVED = frozenset({HUMAN_ADDRESS, SYSTEM, EVERYONE, "new", "cli"})
 """Names that no agent may have, because they mean something else in an address."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 

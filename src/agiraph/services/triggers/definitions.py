@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.triggers import TriggerChanged, TriggerCreated
-from agiraph.domain.ids import HUMAN, SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
 from agiraph.domain.moments import parse_moment
+from agiraph.domain.persons import means_a_person
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import budgets
@@ -19,7 +20,7 @@ from agiraph.services.triggers import firing
 from agiraph.services.triggers.firing import TIMER, slot_at
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
-from agiraph.store import events, nodes, teams, triggers
+from agiraph.store import events, nodes, persons, teams, triggers
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
@@ -48,12 +49,15 @@ def create(
     config: dict[str, Any],
     action: ActionType = "wake_agent",
     payload: dict[str, Any] | None = None,
-    made_by: str = HUMAN,
+    made_by: str | None = None,
     made_in: WorkNode | None = None,
     promised_to: str | None = None,
     tainted_by: str | None = None,
 ) -> Created:
-    """Create a trigger for an agent. Limits apply if the agent creates it itself."""
+    """Create a trigger for an agent. Limits apply if the agent creates it itself.
+
+    `made_by` is a person, an agent or the runtime; without it the team's owner.
+    """
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
     if team.status not in ("active", "paused"):
@@ -74,7 +78,7 @@ def create(
         payload=_checked_payload(tx, agent, action, payload or {}),
         **_columns(tx, team.id, kind, read, config),
         due_at=_first_due(tx, agent, kind, read),
-        made_by=made_by,
+        made_by=made_by or team.owner_id,
         payer_id=_payer(made_in),
         generation=generation,
         cursor=events.head(tx, team.id),
@@ -164,8 +168,9 @@ def _checked_payload(
         case "send_message":
             to = _text(payload.get("to", ""), "to").strip()
             _text(payload.get("content", ""), "content")
-            is_person = to.lower() == HUMAN
-            address = HUMAN if is_person else teams.by_name(tx, agent.team_id, to).id
+            owner = persons.owner_of(tx, agent.team_id)
+            is_owner = means_a_person(to) or to == owner  # `change` checks a resolved address again
+            address = owner if is_owner else teams.by_name(tx, agent.team_id, to).id
             return {**payload, "to": address}
         case "run_node":
             node = nodes.find(tx, agent.team_id, _text(payload.get("node_id", ""), "node_id"))

@@ -4,13 +4,13 @@ from typing import Literal, NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import HUMAN, AgentId
+from agiraph.domain.ids import AgentId
 from agiraph.domain.moments import parse_deadline
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.triggers import definitions
-from agiraph.store import triggers
+from agiraph.store import persons, triggers
 from agiraph.store.tx import Tx
 
 State = Literal["open", "kept", "broken"]
@@ -31,12 +31,13 @@ def make(
     what: str,
     when: str,
     zone: str = "UTC",
-    to: str = HUMAN,
     tainted_by: str | None = None,
 ) -> Promise:
-    """Record a promise and create the trigger that wakes the agent at its time."""
+    """Record a promise to the person whom the node is for, and create the trigger that wakes the
+    agent at its time."""
     if not what.strip():
         raise Refused("Say what you promise.")
+    to = planning.person_for(tx, node)
     due = parse_deadline(when, tx.now, zone)
     made = definitions.create(
         tx,
@@ -55,7 +56,12 @@ def make(
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
     """Return all promises of an agent with their state, oldest first."""
     return [
-        Promise(str(t.payload["task"]), t.promised_to or HUMAN, t, _state(tx, t))
+        Promise(
+            str(t.payload["task"]),
+            t.promised_to or persons.owner_of(tx, t.team_id),
+            t,
+            _state(tx, t),
+        )
         for t in triggers.promised(tx, agent_id)
     ]
 

@@ -1,0 +1,19 @@
+"""Persons: the rows of people, and the person whom a team belongs to."""
+
+from agiraph.domain.ids import PersonId, TeamId
+from agiraph.domain.persons import OWNER, Person
+from agiraph.store.rows import Table
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+PERSONS = Table("persons", Person)
+
+
+def owner(tx: Tx) -> Person:
+    """Return the owner of this installation, whose row every database has."""
+    return PERSONS.get(tx, OWNER)
+
+
+def owner_of(tx: Tx, team_id: TeamId) -> PersonId:
+    """Return the person whom a team belongs to."""
+    return TEAMS.get(tx, team_id).owner_id

@@ -1,0 +1,144 @@
+"""A second person: acts under their own id, and has an inbox of their own."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.domain.ids import PersonId, new_id
+from agiraph.domain.persons import OWNER, Person, is_person
+from agiraph.services import access
+from agiraph.store import teams
+from agiraph.store.deliveries import add_channels, of_message
+from agiraph.store.messages import MESSAGES
+from agiraph.store.persons import PERSONS
+from agiraph.store.tx import Tx
+from agiraph.testing import call, says
+from tests.api.serving import Served, serving
+
+
+class Second:
+    """A person whose row was made by hand, with a token."""
+
+    def __init__(self, served: Served, id: PersonId, secret: str) -> None:
+        self.id = id
+        self._served = served
+        self._secret = secret
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        return await self._served.ask(method, path, body, Authorization=f"Bearer {self._secret}")
+
+
+def _create(tx: Tx) -> tuple[PersonId, str]:
+    person = Person(id=PersonId(new_id("person")), name="Bea", role="owner", created_at=tx.now)
+    PERSONS.insert(tx, person)
+    issued = access.issue(tx, person.id, kind="token", name="bea's", scope="admin")
+    return person.id, issued.secret
+
+
+@pytest.fixture
+async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
+    """A served world, once on each database."""
+    async with serving(tmp_path / "home", database_url=database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def bea(on_each: Served) -> Second:
+    return Second(on_each, *await on_each.world.store.write(_create))
+
+
+async def test_their_messages_carry_their_id_and_the_reply_is_for_them(
+    on_each: Served, bea: Second
+) -> None:
+    on_each.world.script("ada", says("Hello."), says("Good day."))
+    founded = await on_each.world.found("Watch", start=False)
+    path = f"/agents/{founded.coordinator.id}"
+    status, sent = await bea.ask("POST", f"{path}/send", {"message": "Hi", "mode": "send"})
+    assert (status, sent["sender"], sent["sender_name"]) == (202, bea.id, "Bea")
+    await on_each.ask("POST", f"{path}/send", {"message": "I am the owner"})
+    await on_each.world.settle()
+    _, hers = await bea.ask("GET", f"{path}/conversation")
+    _, his = await on_each.ask("GET", f"{path}/conversation")
+    assert {(m["sender"], m["recipient"]) for m in hers} == {
+        (bea.id, founded.coordinator.id),
+        (founded.coordinator.id, bea.id),
+    }
+    assert {(m["sender"], m["recipient"]) for m in his} == {
+        (OWNER, founded.coordinator.id),
+        (founded.coordinator.id, OWNER),
+    }
+    assert his[0]["sender_name"] == "human"
+    await bea.ask("PUT", f"{path}/read", {"seq": hers[-1]["seq"]})
+    assert [(await who.ask("GET", path))[1]["unread"] for who in (bea, on_each)] == [0, 1]
+
+
+async def test_each_person_sees_and_answers_their_own_questions_only(
+    on_each: Served, bea: Second
+) -> None:
+    on_each.world.script(
+        "ada", says(call("ask_human", question="Which?")), says(call("finish", summary="Done."))
+    )
+    _, team = await bea.ask("POST", "/teams", {"goal": "Choose", "model": "scripted/ada"})
+    await on_each.world.settle()
+    assert (await on_each.world.store.read(teams.TEAMS.get, team["id"])).owner_id == bea.id
+    _, page = await bea.ask("GET", "/inbox")
+    [item] = page["items"]
+    question = item["message"]["id"]
+    assert (item["message"]["recipient"], page["unread"]) == (bea.id, 1)
+    assert (await on_each.ask("GET", "/inbox"))[1] == {"items": [], "cursor": None, "unread": 0}
+    assert (await on_each.ask("GET", f"/inbox/{question}"))[0] == 404
+    status, _ = await on_each.ask("POST", f"/inbox/{question}/answer", {"text": "Mine."})
+    assert status == 404
+    status, _ = await bea.ask("POST", f"/inbox/{question}/answer", {"text": "The second."})
+    assert status == 200
+    await on_each.world.settle()
+    [answer] = await on_each.world.store.read(
+        MESSAGES.select, "in_reply_to = :question", question=question
+    )
+    assert (answer.sender, answer.text) == (bea.id, "The second.")
+    _, page = await bea.ask("GET", "/inbox")
+    assert {i["message"]["kind"] for i in page["items"]} == {"question", "result"}
+    assert (await on_each.ask("GET", "/inbox"))[1]["items"] == []
+
+
+async def test_the_audit_and_their_tokens_name_them(on_each: Served, bea: Second) -> None:
+    on_each.world.script("ada")
+    _, issued = await bea.ask("POST", "/tokens", {"name": "report"})
+    await on_each.ask("POST", "/tokens", {"name": "backup"})
+    _, entries = await on_each.ask("GET", "/audit")
+    assert [entry["person_id"] for entry in entries] == [bea.id, OWNER]
+    assert issued["person_id"] == bea.id
+    _, tokens = await on_each.ask("GET", "/tokens")
+    assert {token["name"]: token["person_id"] for token in tokens} == {
+        "bea's": bea.id,
+        "report": bea.id,
+        "backup": OWNER,
+    }
+
+
+async def test_a_token_of_somebody_unknown_lets_nobody_in(on_each: Served, bea: Second) -> None:
+    assert (await bea.ask("GET", "/teams"))[0] == 200
+    await on_each.world.store.write(
+        lambda tx: tx.run("delete from persons where id = :id", id=bea.id)
+    )
+    assert (await bea.ask("GET", "/teams"))[0] == 401
+
+
+async def test_the_owners_channels_get_nothing_of_theirs(on_each: Served, bea: Second) -> None:
+    on_each.world.script("ada", says(call("ask_human", question="Which?")))
+    await on_each.world.store.write(
+        add_channels, {"mail": frozenset({"question"})}, person_id=OWNER
+    )
+    await bea.ask("POST", "/teams", {"goal": "Choose", "model": "scripted/ada"})
+    await on_each.world.settle()
+    _, page = await bea.ask("GET", "/inbox")
+    [item] = page["items"]
+    assert await on_each.world.store.read(of_message, item["message"]["id"]) == []
+
+
+def test_a_person_is_known_by_the_form_of_the_id() -> None:
+    assert is_person(OWNER)
+    assert is_person(new_id("person"))
+    assert not any(map(is_person, (new_id("agent"), "system", "everyone", "Human")))
