@@ -1330,6 +1330,8 @@ export interface components {
             at: string;
             /** Who */
             who: string;
+            /** Person Id */
+            person_id: string;
             /** Method */
             method: string;
             /** Path */
@@ -2076,6 +2078,11 @@ export interface components {
         IssuedToken: {
             /** Id */
             id: string;
+            /**
+             * Person Id
+             * @description The person in whose name the token acts.
+             */
+            person_id: string;
             /**
              * Kind
              * @enum {string}
@@ -4027,6 +4034,11 @@ export interface components {
         TokenView: {
             /** Id */
             id: string;
+            /**
+             * Person Id
+             * @description The person in whose name the token acts.
+             */
+            person_id: string;
             /**
              * Kind
              * @enum {string}
