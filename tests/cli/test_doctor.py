@@ -177,7 +177,7 @@ async def test_owners_of_work_that_nobody_runs_are_noted_and_cleared(
     code, report = await visit(agiraph)
     notes = {f["name"]: f["what"] for f in report["findings"] if f["verdict"] == "note"}
     assert (code, notes["cut off"]) == (1 if problems(report) else 0,
-                                        "1 pieces of work go on at the next start.")  # fmt: skip
+                                        "Interrupted tasks that continue at the next start: 1.")  # fmt: skip
     _, fixed = await visit(agiraph, "--fix")
     assert "Freed 1 nodes whose process has ended." in fixed["done"]
 

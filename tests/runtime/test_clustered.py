@@ -110,7 +110,7 @@ async def test_a_process_that_hung_is_fenced_and_does_not_take_its_work_back(
     await second.says("asked 1")
     first.thaw()
     first.go_on()
-    await first.says(f"log {(await cluster.node(founded)).id} was taken over")
+    await first.says(f"log {(await cluster.node(founded)).id} was claimed by another process")
     await first.stop()  # whatever it had to say to the queue is said
 
     node = await cluster.node(founded)

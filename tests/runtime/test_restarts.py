@@ -165,7 +165,7 @@ async def test_a_runtime_that_was_overtaken_in_its_sleep_writes_nothing(tmp_path
     await second.says("idle")
     first.thaw()
     first.go_on()
-    assert "was taken over" in await first.says("log")
+    assert "was claimed by another process" in await first.says("log")
     await first.stop()
     await second.stop()
     await is_done_once(tmp_path)
@@ -176,7 +176,7 @@ async def test_a_runtime_that_was_overtaken_does_not_take_the_work_back(tmp_path
     await second.says("asked 1")
     first.thaw()
     first.go_on()
-    assert "was taken over" in await first.says("log")
+    assert "was claimed by another process" in await first.says("log")
     assert await first.says("asked", "idle") == "idle"
     for step in (2, 3):
         second.go_on()

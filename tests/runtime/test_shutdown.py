@@ -67,7 +67,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
         stopped = await agiraph("stop", "--all")
         for team in made:
             await running.until(team["id"], "node.cancelled")
-        said = "Stopped 2 teams; 2 pieces of work end now.\n"
+        said = "Stopped 2 teams and cancelled 2 tasks.\n"
         assert (stopped.code, stopped.out, stopped.err) == (0, said, "")
         assert marked(mark) == []
         after = await running.ask("GET", f"/teams/{made[0]['id']}")

@@ -256,7 +256,7 @@ async def _rows(checkup: Checkup, store: Store) -> None:
     undecided = await store.read(work_health.needing_a_person)
     checkup.list("decisions", undecided, good="None.", bad="need a person.")
     if not running and (left := await store.read(database_health.left_running)):
-        checkup.note("cut off", f"{len(left)} interrupted tasks continue at the next start.")
+        checkup.note("cut off", f"Interrupted tasks that continue at the next start: {len(left)}.")
     undelivered = await store.read(work_health.undelivered, is_running=running)
     checkup.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
     late = await store.read(work_health.overdue)
