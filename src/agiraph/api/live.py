@@ -130,7 +130,7 @@ def _weight(frame: dict[str, Any]) -> int:
 
 
 class Hub:
-    """All subscribed clients of this server."""
+    """Sends events and streamed reply text to the WebSocket clients of this server."""
 
     def __init__(self) -> None:
         self.subscribers: set[Subscriber] = set()

@@ -303,7 +303,11 @@ def _check(command: str, cwd: Path) -> None:
 
 
 def _prepare(spool: Path, digest: str) -> CommandResult | None:
-    """Return the result in the spool; if there is none, create the spool durably."""
+    """Return the result of an earlier run of this call, so that a command never runs twice.
+
+    If there is none, create the spool, the folder for the command's output and result, and sync
+    it to the disk, so that a crash cannot lose it once the command runs.
+    """
     if (known := resolve(spool)) is not None:
         started = _read(spool / "started.json")
         if started is not None and started["command_sha256"] != digest:

@@ -105,7 +105,10 @@ class Home:
         return known_token(self.path) or made
 
     def spool(self, call_id: str) -> Path:
-        """Return the spool of a tool call. Vendors choose call ids, so odd ones are hashed."""
+        """Create and return the folder for the output of the command of a tool call.
+
+        Model vendors choose the ids of calls: one that is no plain file name is hashed.
+        """
         name = call_id
         if not _PLAIN_ID.fullmatch(call_id):
             name = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()

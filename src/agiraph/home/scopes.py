@@ -75,7 +75,11 @@ _WORDS: dict[Area, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedPath:
-    """A path that a model gave, resolved: its area, the folder to open, and the rest below it."""
+    """A path that a model gave, split for safe access.
+
+    The area decides who may read and write. The folder is ours and is opened by name; the rest
+    comes from the model and is opened below that folder, so that no link can lead out of it.
+    """
 
     area: Area
     folder: str = ""

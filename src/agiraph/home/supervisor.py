@@ -239,7 +239,7 @@ class Warden:
 
 
 def restrict(order: Order, *, alone: bool) -> None:
-    """Remove this process's access and set its limits; the command inherits both."""
+    """Limit file sizes and, if confined, hide the home and the network; the command inherits it."""
     os.chdir(order.cwd)
     with open("/proc/self/oom_score_adj", "wb") as file:
         file.write(EAGERNESS)

@@ -71,7 +71,11 @@ class ProgramRunner:
     """Programs from the settings, by name."""
 
     async def run(self, ctx: RunContext) -> Outcome:
-        """Run the program, or settle what an earlier runtime left of its run."""
+        """Run the agent's program on its task and return how the task ended.
+
+        If an earlier process ran the program and died, that run's result counts; without one the
+        program is not started again unasked.
+        """
         folder, _ = ctx.scope.resolve("scratch", "w")
         with folder:
             if (outcome := await self._check_permission(ctx)) is not None:

@@ -120,9 +120,10 @@ class Dispatcher:
                 raise
 
     async def _release_claimed(self, claiming: asyncio.Future[Lease | None]) -> None:
-        """Release the lease of a cancelled claim, which may still commit.
+        """Wait for a claim whose task was cancelled, and give back the node if it was claimed.
 
-        A lease that no run uses would block its agent.
+        The transaction may commit after the cancellation. A claimed node that nobody runs would
+        block its agent's queue.
         """
         with contextlib.suppress(StoreUnavailable):
             if lease := await claiming:

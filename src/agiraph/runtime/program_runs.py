@@ -146,7 +146,7 @@ def _is_answered(ctx: RunContext, call: ToolCall) -> bool:
 
 
 def _is_from_a_person(ctx: RunContext) -> bool:
-    """Whether a person, and no other agent, is told of a failure."""
+    """Whether the program's task came from a person, so that no teammate hears of a failure."""
     creator = ctx.node.creator_id
     return is_person(creator) or creator in (SYSTEM, ctx.agent.id)
 

@@ -187,7 +187,7 @@ def endings_of(tx: Tx, node_id: NodeId) -> list[Message]:
 
 
 def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
-    """Return the briefings of a team, newest first."""
+    """Return the coordinator's unasked reports to the team's owner, newest first."""
     where = "team_id = :team_id and kind = 'briefing' order by id desc limit :limit"
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 

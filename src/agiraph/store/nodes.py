@@ -228,7 +228,7 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
 
 
 def queues(tx: Tx) -> list[Queue]:
-    """Return every queue with work to run, for an engine that starts."""
+    """Return each agent and lane with assigned or running nodes, for an engine that starts."""
     rows = tx.all(
         "select distinct n.assignee_id, n.lane from nodes n join teams t on t.id = n.team_id"
         " where n.status in ('assigned', 'running') and n.assignee_id is not null"

@@ -208,7 +208,10 @@ class SqliteStore:
         self._files.close()
 
     def _wait(self) -> None:
-        """Run, on the writer thread, the steps that wait for the disk or for another program."""
+        """Loop of the writer thread: commits, waits for locks and copies of a lost database.
+
+        They block on the disk or on another program, so the event loop must not run them.
+        """
         while (chore := self._chores.get()) is not None:
             try:
                 chore()
@@ -248,7 +251,10 @@ class SqliteStore:
             self._fill()
 
     def _begin_when_free(self) -> None:
-        """Wait on the writer thread for another program's lock, at most `BUSY_SECONDS`."""
+        """Begin a transaction, on the writer thread, when another program gives up its lock.
+
+        After `BUSY_SECONDS` the queued writes fail with `StoreLocked`.
+        """
         try:
             self._connection.execute(
                 f"pragma busy_timeout = {int(sqlite_connection.BUSY_SECONDS * 1000)}"

@@ -90,7 +90,10 @@ def check_lease(tx: Tx, lease: Lease) -> AppendPoint:
 
 
 def append_point(tx: Tx, thread_id: ThreadId) -> AppendPoint:
-    """Lock the thread's row and return its end, without checking a lease."""
+    """Lock the thread's row and return the place of its next turn.
+
+    No lease is checked: only for closed threads, which no runner writes to.
+    """
     found = _find_append_point(tx, thread_id)
     assert found is not None
     return found

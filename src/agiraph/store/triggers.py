@@ -234,7 +234,10 @@ def drop_errand(tx: Tx, errand_id: str) -> bool:
 
 
 def drop_errands(tx: Tx, trigger_id: TriggerId) -> None:
-    """Delete a trigger's file check. A callback that was promised is still called."""
+    """Delete the request to compare the files that an ending trigger watches.
+
+    A request to call the embedding program's function stays: its firing is recorded already.
+    """
     tx.run("delete from errands where id = :id", id=look_of(trigger_id).id)
 
 

@@ -205,7 +205,10 @@ _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
 
 
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
-    """Change a team's status if it is one of `when`, and its triggers with it. Locks its row."""
+    """Lock the team's row, set its status and return the team; `Refused` unless it is in `when`.
+
+    An active team's triggers are armed again. A stopped, completed or archived team's end.
+    """
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == to:
         return team

@@ -83,7 +83,7 @@ def _state(tx: Tx, trigger: Trigger) -> State:
 
 
 def as_line(tx: Tx, promise: Promise) -> str:
-    """Return a promise as a list item for a prompt of its agent."""
+    """Return a promise as a list item, to remind the agent that gave it: to whom, by when, what."""
     due = promise.trigger.due_at
     by = "now" if due is None else f"{due:%Y-%m-%d %H:%M} UTC"
     return f"- to {planning.name_of(tx, promise.to)}, by {by}: {promise.what}"

@@ -67,7 +67,11 @@ class Scheduled(Kind[ScheduledConfig]):
 def _slots_to_catch_up(
     schedule: cron.Cron, trigger: Trigger, due: datetime, latest: datetime, *, now: datetime
 ) -> list[datetime]:
-    """Return the missed slots from `due` to `latest` that still fire, oldest first."""
+    """Return the missed slots from `due` to `latest` that fire now, oldest first.
+
+    The trigger's `misfire` decides: `all` fires the last `MAX_CATCH_UP` of them, `once` only the
+    latest, `skip` the latest unless it is more than `LATE_AFTER` ago.
+    """
     if trigger.misfire == "all":
         found = [latest]
         while len(found) < MAX_CATCH_UP and found[0] > due:
