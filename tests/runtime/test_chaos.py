@@ -148,7 +148,8 @@ async def check(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
     board = await read(nodes.board, founded.team.id)
     told = await read(events.after, founded.team.id, 0, limit=100_000)
     where = founded.team.goal
-    assert {n.status for n in board} == {NodeStatus.COMPLETED}, where
+    failed = [e.data for e in told if e.type == "node.failed"]
+    assert {n.status for n in board} == {NodeStatus.COMPLETED}, (where, failed)
     assert [e.seq for e in told] == list(range(1, len(told) + 1)), where
     ends = [e.data["node_id"] for e in told if e.type == "node.completed"]
     assert sorted(ends) == sorted(n.id for n in board), where

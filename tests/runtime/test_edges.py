@@ -8,11 +8,14 @@ import pytest
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import endings, retries, teams
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
 from tests.runtime.test_loop import upcoming
@@ -66,9 +69,16 @@ async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancell
     world.script("ada", says(call("ask_human", question="Which?")), FINISH)
     founded = await world.found("Ask", mode="infinite")
     await world.settle()
-    await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
-    assert founded.node is not None
-    await world.store.write(endings.cancel, founded.node.id)
+    coordinator, node = founded.coordinator, founded.node
+    assert node is not None
+
+    def say_and_cancel(tx: Tx) -> None:
+        # Together: between the two, the node could go on and hear the message.
+        told = {"team_id": founded.team.id, "recipient": coordinator.id}
+        bus.send(tx, **told, sender=OWNER, text="Do this instead.")
+        endings.cancel(tx, node.id)
+
+    await world.store.write(say_and_cancel)
     await world.settle()
 
     assert [n.status for n in await world.board(founded.team.id)] == [
