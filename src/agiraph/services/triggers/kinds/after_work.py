@@ -1,5 +1,6 @@
 """After work: the part shared by kinds that are due some time after their agent's last work."""
 
+from abc import abstractmethod
 from datetime import datetime, timedelta
 
 from agiraph.domain.agents import Agent
@@ -13,9 +14,9 @@ from agiraph.store.tx import Tx
 class AfterWork(Kind[C]):
     is_due_after_work = True
 
+    @abstractmethod
     def idle_s(self, config: C) -> float:
         """Return how many seconds after the agent's last work the trigger is due."""
-        raise NotImplementedError
 
     def next_due(self, config: C, after: datetime) -> datetime:
         return after + timedelta(seconds=self.idle_s(config))

@@ -4,6 +4,7 @@ A kind is a subclass of `Kind` in a module of this package, with an entry in `re
 other module asks for a trigger's type: what depends on it is an attribute or a method here.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -40,7 +41,7 @@ class TriggerConfig(BaseModel):
 C = TypeVar("C", bound=TriggerConfig)
 
 
-class Kind(Generic[C]):
+class Kind(ABC, Generic[C]):
     """What one `TriggerType` means. Instances have no state: everything is in the trigger's row.
 
     The hooks (`on_…`) run in the caller's transaction. The caller has locked the agent's row, then
@@ -99,9 +100,9 @@ class Kind(Generic[C]):
         """Return the secret that the configuration sets, if any. It is stored only as a hash."""
         return None
 
+    @abstractmethod
     def describe(self, config: C) -> str:
         """Return the reason for a firing as a clause, for the agent that the trigger wakes."""
-        raise NotImplementedError
 
     # ---- due times -------------------------------------------------------------------------
 
@@ -137,9 +138,10 @@ class Kind(Generic[C]):
     def event_pattern(self, stored: Mapping[str, Any]) -> str:
         """Return the pattern of event types that may concern a trigger with this stored config.
 
-        Must not validate: one trigger with a broken configuration would deafen all the others.
+        Only kinds that follow events have one. It must not validate: one trigger with a broken
+        configuration would keep the events from all other triggers.
         """
-        raise NotImplementedError
+        return ""
 
     def on_events(self, tx: Tx, trigger: Trigger) -> bool:
         """Read new events of the team. Return whether there may be more to read."""
