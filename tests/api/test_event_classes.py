@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agiraph.api.frames import EVENT_MODELS, mismatches, schemas
+from agiraph.api.event_models import EVENT_MODELS, mismatches, schemas
 from agiraph.domain.events import REGISTERED, Event, EventType, TeamEvent, event
 from agiraph.domain.events.registry import EVENT_CLASSES, MODULES
 from agiraph.domain.events.work import CallPreview, NodeAssigned, NodeCheckpoint, TurnAdded

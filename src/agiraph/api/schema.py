@@ -10,7 +10,6 @@ import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from agiraph.api import frames
 from agiraph.api.access_control import COOKIE, OPEN, SUBPROTOCOL, wanted_scope
 from agiraph.api.problems import MEDIA_TYPE, WORDS, Problem, documented
 
@@ -52,6 +51,10 @@ _TAGS = {
 
 def describe(app: FastAPI) -> dict[str, Any]:
     """Return the document; add to each operation what applies to all of them."""
+    # Imported here because the import takes half a second, and most servers never describe
+    # themselves.
+    from agiraph.api import event_models
+
     made = get_openapi(
         title=app.title,
         version=app.version,
@@ -62,7 +65,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     )
     components = cast(dict[str, Any], made.setdefault("components", {}))
     schemas = components.setdefault("schemas", {})
-    schemas |= frames.schemas(_REFS)
+    schemas |= event_models.schemas(_REFS)
     problem = Problem.model_json_schema(ref_template=_REFS)
     schemas |= problem.pop("$defs", {})
     schemas["Problem"] = problem

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agiraph.api.frames import mismatches
 from agiraph.app import Runtime
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Thread, Turn
@@ -89,6 +88,9 @@ class World:
 
     def _validate(self, aftermath: Aftermath) -> None:
         """Check every event of a commit against the schema that clients get."""
+        # Imported here because the models of all events take half a second to build.
+        from agiraph.api.event_models import mismatches
+
         for event in aftermath.events:
             self.invalid_events += mismatches(event)
 

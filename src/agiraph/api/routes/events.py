@@ -11,7 +11,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from agiraph.api.access_control import SUBPROTOCOL
 from agiraph.api.deps import Api, ApiDep
-from agiraph.api.frames import EventView, SubscribeFrame, event_json
+from agiraph.api.frames import SubscribeFrame, event_json
 from agiraph.api.listening import ABORT
 from agiraph.api.live import Subscriber
 from agiraph.api.problems import documented
@@ -38,7 +38,14 @@ TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING, TOO_MANY = 4008, 4401, 4400, 101
 Number = Annotated[int, Query(ge=0, le=2**40, description="The number of the last event you have.")]
 
 
-@router.get("/teams/{team}/events", responses=documented(404), response_model=list[EventView])
+# Described by reference: a response model would build the models of all events at every start.
+_EVENTS: dict[str, Any] = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
+_LISTED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": _EVENTS}}}
+}
+
+
+@router.get("/teams/{team}/events", responses=_LISTED | documented(404), response_class=Response)
 async def events_of(
     team: str,
     api: ApiDep,

@@ -1,0 +1,95 @@
+"""Event models: the schema of every event and frame, for the API's description.
+
+Pydantic takes half a second to build these models. A server never needs them to send an event,
+so only the description of the API and the test kit import this module, when they need it.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, cast
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+
+from agiraph.api.frames import (
+    DeltaFrame,
+    DraftFrame,
+    FrameBase,
+    HelloFrame,
+    PingFrame,
+    ResyncFrame,
+    SubscribeFrame,
+    event_json,
+)
+from agiraph.domain.events import Event, EventType
+from agiraph.domain.events.registry import EVENT_CLASSES
+
+
+class EventBase(BaseModel):
+    """The fields that every event has."""
+
+    # Pydantic passes the setting on to the event's class, whose docstrings describe its fields.
+    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
+
+    team_id: str
+    seq: int = Field(ge=1)
+    """The event's number in its team: without gaps, in commit order."""
+    at: datetime
+
+
+def _event_model(type: EventType) -> type[EventBase]:
+    data = EVENT_CLASSES[type]
+    fields: dict[str, Any] = {"type": (Literal[type], ...), "data": (data, ...)}
+    doc = f"`{type}`: {data.__doc__}"
+    return create_model(f"{data.__name__}Event", __base__=EventBase, __doc__=doc, **fields)
+
+
+EVENT_MODELS: dict[EventType, type[EventBase]] = {
+    type: _event_model(type) for type in EVENT_CLASSES
+}
+if TYPE_CHECKING:
+    EventView = EventBase  # type checkers cannot follow a union that is made of a table
+else:
+    EventView = Annotated[Union[tuple(EVENT_MODELS.values())], Field(discriminator="type")]  # noqa: UP007
+    """Any event; `type` says which."""
+
+
+def mismatches(event: Event) -> list[str]:
+    """Return how an event differs from the schema of its type; an empty list if it fits."""
+    model = EVENT_MODELS.get(event.type)
+    if model is None:
+        return [f"{event.type} has no registered class: decorate its class with `@event`"]
+    cls = EVENT_CLASSES[event.type]
+    found = [
+        f"{event.type}: `{key}` is not a field of {cls.__name__}"
+        for key in event.data
+        if key not in (*cls.required_fields, *cls.optional_fields)
+    ]
+    try:
+        model.model_validate(event_json(event))
+    except ValidationError as error:
+        found.append(f"{event.type}: {error}")
+    return found
+
+
+class EventFrame(FrameBase):
+    """An event. The events of one team are sent in order and without gaps."""
+
+    op: Literal["event"]
+    event: EventView
+
+
+Frame = Annotated[
+    HelloFrame | EventFrame | DeltaFrame | DraftFrame | ResyncFrame | PingFrame,
+    Field(discriminator="op"),
+]
+"""Any frame that the server sends."""
+
+
+def schemas(ref_template: str) -> dict[str, Any]:
+    """Return the JSON schemas of the frames of both directions and of their parts, by name."""
+    found: dict[str, Any] = {}
+    for name, kind in (("Frame", Frame), ("Event", EventView), ("SubscribeFrame", SubscribeFrame)):
+        adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, kind))
+        made = adapter.json_schema(ref_template=ref_template, mode="serialization")
+        found |= made.pop("$defs", {})
+        found[name] = made
+    return found
