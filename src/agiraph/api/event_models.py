@@ -1,13 +1,13 @@
 """Event models: the schema of every event and frame, for the API's description.
 
-Pydantic takes half a second to build these models. A server never needs them to send an event,
+Pydantic takes a while to build these models. A server never needs them to send an event,
 so only the description of the API and the test kit import this module, when they need it.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from agiraph.api.frames import (
     DeltaFrame,
@@ -26,12 +26,11 @@ from agiraph.domain.events.registry import EVENT_CLASSES
 class EventBase(BaseModel):
     """The fields that every event has."""
 
-    # Pydantic passes the setting on to the event's class, whose docstrings describe its fields.
-    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
-
     team_id: str
-    seq: int = Field(ge=1)
-    """The event's number in its team: without gaps, in commit order."""
+    # Described by hand: to find a docstring, Pydantic searches the whole stack for each model.
+    seq: int = Field(
+        ge=1, description="The event's number in its team: without gaps, in commit order."
+    )
     at: datetime
 
 

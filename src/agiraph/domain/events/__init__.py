@@ -71,6 +71,8 @@ class TeamEvent:
     """
 
     __slots__ = ()
+    # Read by Pydantic, which describes the API: a field's docstring is its description.
+    __pydantic_config__: ClassVar[dict[str, bool]] = {"use_attribute_docstrings": True}
     event_type: ClassVar[EventType]
     # Precomputed by `event`: every model turn emits two or three events.
     required_fields: ClassVar[tuple[str, ...]]
