@@ -138,26 +138,22 @@ def append(
     )
     if turn.tainted_by is not None:
         taint(tx, at.thread_id, turn.tainted_by)
-    _insert(tx, at.base, turn, has_usage=usage is not None, has_details=bool(details))
-    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
-
-
-def _insert(tx: Tx, base: int, turn: Turn, *, has_usage: bool, has_details: bool) -> None:
-    stored = _stored_details(turn) if has_details else None
+    stored = _stored_details(turn) if details else None
     tx.run(
         _APPEND,
-        place=base + turn.seq,
-        node_id=turn.node_id,
-        role=turn.role,
+        place=at.base + turn.seq,
+        node_id=node_id,
+        role=role,
         text=turn.text,
         at=to_micros(turn.at),
-        ref=turn.ref,
-        calls=to_json(turn.calls) if turn.calls else None,
-        attachments=to_json(turn.attachments) if turn.attachments else None,
+        ref=ref,
+        calls=to_json(calls) if calls else None,
+        attachments=to_json(attachments) if attachments else None,
         extra=to_json(stored) if stored else None,
-        model=turn.model,
-        usage=to_json(turn.usage) if has_usage else None,
+        model=model,
+        usage=to_json(usage) if usage is not None else None,
     )
+    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
 
 
 def _stored_details(turn: Turn) -> dict[str, Any]:
@@ -175,17 +171,21 @@ def _stored_details(turn: Turn) -> dict[str, Any]:
         missed = {"missed": True} if mark.missed else {}
         stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
     if turn.reserved is not None:
-        stored |= {"tokens": turn.reserved.tokens, "usd": turn.reserved.usd}
+        stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
         stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
-    named = {
-        "failed": turn.failed,
-        "cut": turn.is_summary,
-        "tainted_by": turn.tainted_by,
-        "seconds": turn.timeout_s,
-        "foreseen": turn.foreseen,
-    }
-    return stored | {name: value for name, value in named.items() if value}
+    # One test a field: every turn is stored through here, and a table of them costs more.
+    if turn.failed:
+        stored["failed"] = True
+    if turn.is_summary:
+        stored["cut"] = True
+    if turn.tainted_by:
+        stored["tainted_by"] = turn.tainted_by
+    if turn.timeout_s:
+        stored["seconds"] = turn.timeout_s
+    if turn.foreseen:
+        stored["foreseen"] = turn.foreseen
+    return stored
 
 
 def _read_details(role: Role, ref: str | None, text: str | None) -> Details:
