@@ -12,9 +12,11 @@ CONTENT_POLICY = (
 )
 DEFAULT_HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
+    # Without it a browser may guess from the content that a file of an agent is HTML, and run it.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    # No page of another site may embed a response, such as an image of a team.
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
