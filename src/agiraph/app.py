@@ -151,6 +151,7 @@ class Runtime:
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        # Before the outbox: runs that are being stopped may still send messages.
         await self.engine.stop()
         await self.outbox.stop()
         await self.trigger_worker.stop()

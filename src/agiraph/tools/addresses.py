@@ -31,6 +31,8 @@ def _readings(raw: str) -> Iterator[str]:
         if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
             whole = before
             break
+    # All readings count, since an address may well end with a bracket. A stranger gains nothing:
+    # each is a part of what stands in the text.
     for reading in (raw, whole):
         yield reading
         yield reading.rstrip(".,;:!?*_)]")

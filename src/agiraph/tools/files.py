@@ -152,6 +152,7 @@ async def read_ref(
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
     """Return the file before and after the edit; raise `Refused` unless `old` occurs once."""
     before = _read(ctx, path)
+    # As bytes, so that an edit leaves bytes alone that are not valid UTF-8.
     found = before.count(old.encode())
     if found == 0:
         raise Refused(
