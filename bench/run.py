@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+# `python bench/run.py` puts only bench/ itself on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import uvloop

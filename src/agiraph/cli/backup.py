@@ -47,6 +47,7 @@ async def backup(file: Path) -> None:
         raise Refused(
             f"The home {str(settings.home)!r} does not exist, so there is nothing to back up."
         )
+    # Before `remember_secrets`, which adds the home's own token: the warning is about API keys.
     if not redaction.known():
         click.echo(NO_KEYS, err=True)
     remember_secrets(settings.home, settings.database_url)

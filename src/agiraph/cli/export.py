@@ -79,6 +79,7 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     (target / "triggers.json").write_bytes(written)
     folder = home / "teams" / team.id
     if folder.is_dir():
+        # Links stay links: a command may have left one that leads out of the team's folder.
         shutil.copytree(
             folder, target / "home", symlinks=True, ignore=_not_for_copying, copy_function=_copy
         )

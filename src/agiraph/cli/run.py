@@ -168,6 +168,7 @@ class Run:
     async def _watch(self, runtime: Runtime, team: Team) -> WorkNode:
         """Return the goal's node when it has ended, was stopped, or waits for an answer."""
         while True:
+            # Before the read: a commit that falls between the read and the wait sets it again.
             self._changed.clear()
             root = (await runtime.store.read(nodes.board, team.id))[0]
             if root.status.is_final or self._stopped.is_set():

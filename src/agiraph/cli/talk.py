@@ -88,6 +88,8 @@ async def say(
         found = await find_agent(client, agent, team)
         if waits and found.kind != "llm":
             raise Refused(f"{found.name!r} is a program and does not reply: leave out --wait.")
+        # Read before the message is sent: the reply may be there before the first event is
+        # requested.
         head = (await client.team(found.team_id)).head
         message = await client.send(found.id, text, mode="nudge" if nudge else "send")
         if waits:
