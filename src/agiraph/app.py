@@ -179,6 +179,7 @@ class Runtime:
 
 async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
     """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
+    # Before the database is opened: all that follows relies on being the only process on it.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
         store = await open_store(url, clock, sole=True)

@@ -152,10 +152,10 @@ class Listener:
         self._loop.remove_reader(self._socket)
 
     async def wait_closed(self) -> None:
-        """For uvicorn, which waits for open connections by itself."""
+        """Do nothing: uvicorn calls this, but waits for open connections by itself."""
 
     def stop(self) -> None:
-        """Abort what is still open, and look no longer."""
+        """Abort the open connections and stop the periodic sweep."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for connection in [*self._connections.open]:

@@ -166,7 +166,8 @@ class Hub:
         """Close the clients with the longest queues until the limit of memory is met."""
         while self.queued.bytes > MOST_BYTES_IN_ALL:
             furthest = max(self.subscribers, key=lambda subscriber: subscriber.size)
-            # Without this, a wrong count would close clients for ever.
+            # The longest queue is empty, so the count is wrong. Without this the loop would never
+            # end.
             if not furthest.frames:
                 return
             furthest.lose()

@@ -96,6 +96,8 @@ async def restore(file: Path, with_settings: bool) -> None:
     """
     settings = config.load(environment())
     with archive_reading.opened(file, room=_free_bytes(settings.home)) as found:
+        # Rows are loaded into the newest schema, without migrations: those of another one would not
+        # fit.
         if found.manifest.schema != migrate.newest():
             raise Refused(
                 f"The backup was made by {found.manifest.made_by[:60]!r} (schema "

@@ -109,7 +109,7 @@ async def _write_conversation(store: Store, team: Team, path: Path) -> None:
 
 
 async def _write_threads(store: Store, team: Team, folder: Path) -> None:
-    """Write one file a thread: its turns."""
+    """Write one file for each thread, with its turns."""
     async for thread in _rows(store, team, "threads"):
         path, seq = folder / f"{thread.id}.jsonl", 0
         _write_lines(path, ())

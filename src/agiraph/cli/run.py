@@ -150,6 +150,8 @@ class Run:
         terminal.greet(self._console, team.name, team.id, coordinator.model)
         terminal.catch_interrupt(self._stopped, self._changed)
         runtime.store.subscribe(self._show_events)
+        # Other teams of the home may have work queued; a person who runs one goal has not asked for
+        # it, nor for its cost.
         await runtime.start(only=team.id)
         with self._progress:
             root = await self._watch(runtime, team)

@@ -48,6 +48,8 @@ async def find_reply(client: Client, message: MessageView) -> MessageView | None
     place = {each.id: index for index, each in enumerate(said)}
     for each in said:
         is_reply = each.sender == message.recipient and each.in_reply_to is not None
+        # If the message is no longer among the newest ones, its place counts as behind all of them:
+        # rather no reply than that of an earlier message.
         if is_reply and place.get(each.in_reply_to or "", -1) >= place.get(
             message.id, SEARCHED_MESSAGES
         ):

@@ -93,7 +93,7 @@ def compare(new: str, old: str) -> Verdict:
         return "same" if (mine, a.figures) == (theirs, b.figures) else "less"
     if mine >= theirs and a.figures >= b.figures and share >= CLOSER:
         return "same"
-    # One word in place of another is probably another name: "Ada likes tea", "Bob likes tea".
+    # One word in place of another is probably another name, and so another statement.
     replaced = len(mine - theirs) == len(theirs - mine) == 1
     is_wording = share >= CLOSEST and not replaced and a.figures == b.figures
     return "same" if is_wording and _same_subject(a, b) else "other"

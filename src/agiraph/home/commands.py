@@ -2,7 +2,7 @@
 
 A spool is the directory of one command. `started.json` is durable before the command starts,
 `result.json` once no process of it is alive; `output` grows meanwhile. `resolve` is the only way to
-learn how a command ended, and `run` uses it too: a crash of the runtime takes no other path.
+learn how a command ended, and `run` uses it too, so recovery after a crash is no separate code.
 """
 
 import asyncio
@@ -152,8 +152,8 @@ class _Process:
     def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
         spool = spool.absolute()
         python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
-        # `theirs` closes our copies of the child's ends. A copy that stays open would hide the
-        # child's death from us, or ours from the child: neither pipe would reach its end of file.
+        # `theirs` closes our copies of the child's ends. With them open, a write to a dead
+        # supervisor would not fail, and its ticks would never reach their end.
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             lock = _open_directory(spool, theirs)
             if not _lock(lock):

@@ -41,8 +41,8 @@ MAX_RETRY_AFTER_S = 24 * 3600.0
 # Enough for every vendor's error object. A gateway may answer with a whole HTML page instead, of
 # which `error_text` shows the first 300 bytes.
 MAX_ERROR_BYTES = 64 * 1024
-# Far more than any model may write in one reply; an endless stream fails here instead of filling
-# the memory of all agents' process.
+# Far more than any model may write in one reply. An endless stream fails here instead of filling
+# the memory of the process that runs all agents.
 MAX_REPLY_BYTES = 32 * 2**20
 
 _NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}

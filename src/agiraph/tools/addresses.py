@@ -1,4 +1,4 @@
-"""Addresses: the URLs that stand in a text or a thread, to the letter.
+"""Addresses: finds the URLs in a text or a thread, exactly as they are written.
 
 A thread that has read strangers' words may open only addresses that it was given or that its
 searches and pages held: an address that the model makes up could carry secrets out.

@@ -144,7 +144,7 @@ def tool(
 
 
 def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
-    """The `taint_objection` of a tool whose every call has effect beyond the node."""
+    """Object to every call: a `taint_objection` for tools whose effects outlast the node."""
     return "it has effect after this work is done"
 
 

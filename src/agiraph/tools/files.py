@@ -190,6 +190,8 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
 
 
 @tool(
+    # Not repeatable: after the edit `old` is gone, and the repeated call would be refused although
+    # the first one had succeeded.
     effect="once",
     taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,

@@ -48,6 +48,7 @@ async def refresh_notes(ctx: RunContext) -> dict[str, str]:
     for draft in await ctx.store.read(rows.accepted, ctx.agent.id):
         with suppress(Refused):  # the notes may be full by now; the draft stays accepted
             await asyncio.to_thread(kept.accept, draft.path, draft.content, today=_today(ctx))
+            # After the file: a crash in between writes the draft once more, which changes nothing.
             await ctx.store.write(notes.mark_written, draft)
     await asyncio.to_thread(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)

@@ -112,6 +112,8 @@ async def bash(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=command,
         cwd=node / "scratch",
+        # No command outlives the node's deadline. One that would have no time left still gets a
+        # moment, so that the model is told "out of time" and not an odd error.
         timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
         env=commands.child_environment(node),
         view=view(ctx, offline=is_offline),

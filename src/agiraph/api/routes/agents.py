@@ -29,6 +29,7 @@ class AttachmentRequest(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=200)
+    # The type goes into a data URL and into requests to vendors: no quotes, spaces or line breaks.
     media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
     data: str = Field(description="Base64.", max_length=14_000_000)
 
