@@ -142,7 +142,8 @@ class Connection:
         data = None if body is None else orjson.dumps(body)
         # The server's PUT sets a value, so sending it twice changes nothing more.
         is_safe = method in ("GET", "PUT") or key is not None
-        # `path_of` has quoted the parts already; yarl would decode and join them again.
+        # `path_of` has quoted the parts. yarl would normalise the path: a team named ".." would
+        # become another address.
         url = URL(f"{self.url}/api{path}", encoded=True).update_query(_query_text(query or {}))
         for wait in _waits(self._patience):
             try:

@@ -40,6 +40,7 @@ from agiraph.providers.wire import (
 WIRE = "anthropic"
 # Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"
+# The lowest limit of the current Claude models: a higher number would be refused by some of them.
 MAX_OUTPUT_TOKENS = 32_000
 """Anthropic requires a limit in every request. Thinking counts towards it."""
 
@@ -151,6 +152,7 @@ class _TurnEncoder:
         return {"role": role, "content": blocks} if blocks else None
 
     def results(self, turns: Sequence[Turn]) -> list[Part]:
+        # A user message may follow this one: Anthropic joins neighbouring messages of one role.
         return [{"role": "user", "content": [_result(turn) for turn in turns]}]
 
     def _assistant_parts(self, turn: Turn) -> list[Part]:

@@ -91,6 +91,8 @@ def encode(
 ) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
     system = request.transcript.system
+    # OpenAI now calls this role `developer` and still accepts `system`, the only name that others
+    # know.
     first = {"role": "system", "content": system} if system else None
     buffer = buffer_of(
         request.transcript, vendor, lambda: RequestBuffer(_TurnEncoder(vendor), first)
@@ -218,6 +220,8 @@ class _Reader:
     def take(self, event: Part) -> Iterator[str]:
         if event.get("usage"):
             self._count(event["usage"])
+        # Empty in the last event, which has the token counts, and in Azure's first, which has its
+        # filters.
         for choice in event.get("choices") or ():
             if text := self._take_delta(choice.get("delta") or {}):
                 yield text
