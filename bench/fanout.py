@@ -65,9 +65,8 @@ async def measure() -> dict[str, Any]:
         )
         world.model("ada", Slow(ReactiveModel("scripted/ada", _coordinate)))
         async with world:
-            world.runtime.models.window(
-                "openai/stub"
-            )  # load the price list, which each process does once
+            # Loads the price list, which each process does once.
+            world.runtime.models.window("openai/stub")
             began, spent = time.perf_counter(), time.process_time()
             founded = await world.found("Do all parts", limits=limits)
             await world.settle()

@@ -158,6 +158,8 @@ async def main() -> None:
             await context.add_cookies([session])
             page = await context.new_page()
             cdp: Any = await context.new_cdp_session(page)
+            # CPU time of the page's thread, not wall time: other programs on the machine do not
+            # count.
             await cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
             stage = Stage(page, cdp)
             await conversation(stage, served, long)

@@ -43,7 +43,7 @@ def _pages(tx: Tx) -> int:
     return (count - free) * size
 
 
-def _looks(tx: Tx) -> int:
+def _count_checks(tx: Tx) -> int:
     row = tx.one("select sum(gated) from triggers")
     return 0 if row is None else int(row[0])
 
@@ -74,19 +74,19 @@ async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
     await _pass_minute(world)  # after the first check, rows no longer grow
     gc.collect()
     full, size = _kib(), await world.store.read(_pages)
-    looked, began = await world.store.read(_looks), time.process_time()
+    checked, began = await world.store.read(_count_checks), time.process_time()
     for _ in range(minutes):
         await _pass_minute(world)
     cpu = time.process_time() - began
-    rung = await world.store.read(_looks) - looked
+    checks = await world.store.read(_count_checks) - checked
     await world.settle()
     gc.collect()
     found = {
         "teams": count,
         "KiB of memory a team": (full - empty) / count,
         "KiB of memory more after": _kib() - full,
-        "looks": rung,
-        "µs of CPU a look": cpu / max(rung, 1) * 1e6,
+        "checks": checks,
+        "µs of CPU a check": cpu / max(checks, 1) * 1e6,
         "bytes of database a team": size / count,
         "bytes of database more after": await world.store.read(_pages) - size,
         "calls of a model": len(asked.requests),

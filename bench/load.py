@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed
 TOKEN = "a-token-of-32-characters-for-bench"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TOO_SLOW = 4008
+# With the kernel's default buffer a stalled client would take megabytes before the server notices.
 SMALL_BUFFER = 4096
 
 

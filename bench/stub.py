@@ -95,6 +95,7 @@ def _serve(turns: int, delay: float, ending: str, ready: Any) -> None:
 class Stub:
     def __init__(self, turns: int, delay: float = 0.0, *, ending: str = "finish") -> None:
         ready: Any = Queue()
+        # In a process of its own, so that the CPU time of the stub is not counted as ours.
         self._process = Process(target=_serve, args=(turns, delay, ending, ready), daemon=True)
         self._process.start()
         self.port = ready.get(timeout=30)

@@ -101,6 +101,7 @@ async def floor_aiohttp(url: str, stamps: Stamps) -> None:
     floor, body = Floor(), bodies()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         for number in range(TURNS):
+            # Before the clock starts: agiraph, too, has the bytes of old turns already encoded.
             data = body(number)
             began = time.process_time()
             async with session.post(f"{url}/chat/completions", data=data) as response:
@@ -111,7 +112,7 @@ async def floor_aiohttp(url: str, stamps: Stamps) -> None:
 
 
 async def floor_raw(url: str, stamps: Stamps) -> None:
-    """The same over a bare socket, without an HTTP library."""
+    """Run the floor over a bare socket, without an HTTP library."""
     floor, body = Floor(), bodies()
     host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -158,6 +159,7 @@ async def measure(rounds: int) -> dict[str, Any]:
                 done = await run(stub.url, stamps)
             if name == "ours":
                 io.append(done)
+                # A turn of agiraph is the CPU time between two calls of its tool.
                 stamps = [b - a for a, b in pairwise(stamps)]
             found[name].append(stamps)
     table = {

@@ -160,7 +160,7 @@ def _as_sent(model: Any, request: Request) -> tuple[str, dict[str, str], bytes]:
 
 
 async def _per_chunk(model: Model) -> float:
-    """The slope between a short and a long streamed answer."""
+    """Return the CPU cost of one chunk: the slope between a short and a long streamed answer."""
 
     async def ask(words: str) -> float:
         transcript = thread(1)

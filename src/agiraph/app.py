@@ -151,6 +151,7 @@ class Runtime:
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        # Before the outbox: runs that are being stopped may still send messages.
         await self.engine.stop()
         await self.outbox.stop()
         await self.trigger_worker.stop()
@@ -178,6 +179,7 @@ class Runtime:
 
 async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
     """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
+    # Before the database is opened: all that follows relies on being the only process on it.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
         store = await open_store(url, clock, sole=True)

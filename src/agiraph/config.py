@@ -106,6 +106,7 @@ class _Picker:
             found = Setting(value=chain(self.written[key]), origin=FILE)
         if self.environ.get(name):
             found = Setting(value=self.environ[name], origin="environment")
+        # `agiraph doctor` prints these values, and people paste its output into bug reports.
         masked = "set" if name in SECRETS and found.value else found.value
         self.show(name, masked, found.origin)
         return found.value
@@ -257,6 +258,8 @@ def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
         where = f"{path}: [servers.{name}]"
         if not isinstance(table, dict):
             raise Misconfigured(f"{where} must be a table: {example}.")
+        # A server with a vendor's name would quietly get the requests, and with them the prompts,
+        # that people mean for the vendor.
         if name in _NOT_SERVERS:
             raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
         if not _SERVER_NAME.fullmatch(name):

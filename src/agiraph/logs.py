@@ -23,6 +23,7 @@ LEVELS = ("debug", "info", "warning", "error")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that move a terminal's cursor or reorder its text; a tab too, for column parsers."""
 
+# Tasks inherit a copy of the context, so records of concurrent runs carry their own ids.
 _trace: ContextVar[dict[str, str]] = ContextVar("agiraph_trace", default={})  # noqa: B039
 
 
@@ -88,6 +89,8 @@ class Plain(logging.Formatter):
         if record.exc_info:
             told = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
             line += "".join(f"\n    | {_one_line(text)}" for text in told.split("\n"))
+        # Last, when all parts are joined: a secret may have come in through an argument or a
+        # traceback.
         return redact(line)
 
 
@@ -102,6 +105,8 @@ def begin(level: str = "", *, stream: IO[str] | None = None) -> None:
     out.setFormatter(Plain() if is_terminal else Json())
     root = logging.getLogger()
     root.handlers = [out]
+    # Only our own loggers follow the level; libraries stay at warnings, whatever a person looks
+    # for.
     root.setLevel(logging.WARNING)
     chosen = level or ("warning" if is_terminal else "info")
     logging.getLogger("agiraph").setLevel(chosen.upper())

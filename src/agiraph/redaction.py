@@ -46,6 +46,7 @@ def hide() -> None:
     if not secret:
         return
     reader, writer = os.pipe()
+    # Nobody reads the pipe yet, so all of it has to fit into the pipe's buffer of 64 KiB.
     os.write(writer, json.dumps(secret).encode())
     os.close(writer)
     os.set_inheritable(reader, True)
@@ -60,6 +61,8 @@ def keep(secrets: Mapping[str, str]) -> None:
     for value in secrets.values():
         if len(value) >= SHORTEST_SECRET:
             raw = value.encode()
+            # A command that prints a secret may have encoded it; these are the forms that tools use
+            # by default.
             forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
             _needles.extend(form for form in sorted(forms) if form not in _needles)
 

@@ -101,6 +101,8 @@ class RunContext:
         if (stored := to_text(answer.text)) != answer.text:
             # The model must see the same text after a restart, so it sees what the row can store.
             answer = replace(answer, text=stored)
+        # The number that the turn gets below holds: the next write stores the deferred answers
+        # before anything else, in this order.
         self.deferred_answers.append((call, answer))
         self.add_turns(
             Turn(

@@ -99,7 +99,7 @@ async def _opened_with_retries(
                 opened = await stack.enter_async_context(opening())
                 break
             except temporary as error:
-                streak.failed(error, "trying again by itself", trace=False)
+                streak.failed(error, "retrying automatically", trace=False)
             await _unless_asked(asked, asyncio.sleep(pause_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         streak.succeeded()
@@ -165,6 +165,7 @@ async def _started(
     try:
         yield
     finally:
+        # First: WebSockets do not end by themselves, and the server waits for its open connections.
         hub.close()
         # In parallel: connections get time to close, commands to end.
         await asyncio.gather(server.stop(), runtime.stop())
@@ -238,9 +239,8 @@ async def _feeding_hub(
         forwarder.send = lambda words: hub.publish_delta(draft(words), words.text)
         yield
         return
-    from agiraph.store.change_feed import (
-        ChangeFeed,  # imports asyncpg, which SQLite homes do not need
-    )
+    # Imports asyncpg, which homes on SQLite do not need.
+    from agiraph.store.change_feed import ChangeFeed
 
     feed = ChangeFeed(
         settings.database_url,
@@ -249,7 +249,7 @@ async def _feeding_hub(
         on_reply_text=lambda words: hub.publish_remote_delta(
             draft(words), words.text, words.offset
         ),
-        failures=runtime.periodic.streak("hearing of events"),
+        failures=runtime.periodic.streak("receiving events from the database"),
     )
     await feed.start()
     try:
@@ -291,9 +291,8 @@ async def _sharing_deltas(
     if not _is_shared(settings):
         yield
         return
-    from agiraph.store.change_feed import (
-        ReplyTextSender,  # imports asyncpg, which SQLite homes do not need
-    )
+    # Imports asyncpg, which homes on SQLite do not need.
+    from agiraph.store.change_feed import ReplyTextSender
 
     sender = ReplyTextSender(runtime.store)
     forwarder.send = sender.add
@@ -313,6 +312,8 @@ def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
 
     def current() -> str:
         nonlocal kept
+        # One stat per request: a person who replaces the token file expects the old token to be
+        # refused at once, without a restart.
         stamp = _stamp(runtime.home.token_path)
         if stamp != kept[0]:
             kept = (stamp, runtime.home.token())

@@ -174,7 +174,7 @@ def test_no_hostile_path_reads_lists_or_changes_anything_outside(
         (
             "a/b/plain.txt/x",
             Refused,
-            "'a/b/plain.txt/x' takes a file for a folder; list_files shows what there is.",
+            "'a/b/plain.txt/x' uses a file as a folder; list_files shows what there is.",
         ),
         (
             "a/none",

@@ -84,7 +84,7 @@ async def test_a_path_that_leads_elsewhere_is_refused_with_what_to_do_instead(
     link = "leads through a symbolic link; name the file itself."
     looked = f"It was looked for in 'nodes/{goal.id}/scratch'; list_files shows what there is."
     a_folder = "is a folder; name a file in it, or use list_files."
-    a_file = "takes a file for a folder; list_files shows what there is."
+    a_file = "uses a file as a folder; list_files shows what there is."
     assert told[2:] == [
         refused(f"{absolute!r} is absolute; give a path relative to your own folder."),
         refused(f"'../../../secret' {up}"),

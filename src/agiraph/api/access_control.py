@@ -28,6 +28,7 @@ from agiraph.store.database import Store
 COOKIE = "agiraph_session"
 SUBPROTOCOL = "agiraph.bearer."
 """Prefix of the subprotocol by which a client that cannot set headers sends its token."""
+# Room for one attachment of 10 MB, which takes 14 MB in base64, and for its message.
 BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
 """Paths that need no token; a webhook carries its own secret."""
@@ -109,6 +110,8 @@ class AccessControl:
         The admin token is compared in constant time, others by their digest: the time of a failed
         comparison must not tell how much of a guess was right.
         """
+        # As bytes: for text that is not ASCII `compare_digest` raises TypeError, and a header may
+        # contain any.
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             self._owner = self._owner or await self.store.read(persons.owner)
             return Caller("admin", "admin", self._owner)
@@ -139,6 +142,8 @@ class AccessMiddleware:
         status = 500
         size = 0
 
+        # Counted here too, because a chunked body has no Content-Length that `_check_length` could
+        # refuse.
         async def receive_limited() -> Message:
             nonlocal size
             message = await receive()
@@ -160,6 +165,8 @@ class AccessMiddleware:
         if size > BODY_LIMIT:
             await _refuse(scope, receive, send, _too_large())
             status = 413
+        # Written after the response, in a transaction of its own: a crash in between loses the
+        # entry, but an audit that cannot be written never undoes what was done.
         caller: Caller | None = scope["state"].get("caller")
         if scope["method"] not in _SAFE and caller is not None:
             await self._audit(caller, scope, status)
@@ -180,6 +187,8 @@ class AccessMiddleware:
         headers = _headers(scope)
         if headers is None:
             return Refusal(400, "Bad request", "A header that may occur once occurs twice.")
+        # Cheap checks come first: a stranger's request causes no database query before it has
+        # passed them.
         host = headers.get("host", "")
         if host.lower() not in self._access.hosts:
             return Refusal(
@@ -199,9 +208,12 @@ class AccessMiddleware:
     def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         """Refuse a request that a page of another site sent."""
         site = headers.get("sec-fetch-site")
+        # People open sign-in links from a mail or a chat, which the browser reports as cross-site.
         is_visit = scope["path"] == "/signin" and headers.get("sec-fetch-mode") == "navigate"
         if site not in (None, "same-origin", "none") and not is_visit:
             return Refusal(403, "Cross-site request", "Requests from other sites are refused.")
+        # Browsers apply no same-origin policy to WebSockets: only this header tells that another
+        # site's page opened one.
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self._origins:
             return Refusal(
@@ -233,6 +245,8 @@ class AccessMiddleware:
         if not covers(caller.scope, wanted):
             detail = f"This needs the scope {wanted!r}; the token has {caller.scope!r}."
             return Refusal(403, "Scope too small", detail)
+        # Only callers with a valid token get here, so strangers cannot fill the memory with
+        # buckets.
         bucket = self._access.buckets.setdefault(
             caller.name, TokenBucket(self._access.burst, time.monotonic())
         )
@@ -273,6 +287,7 @@ def _check_length(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdecimal()):
         return Refusal(400, "Bad request", "Content-Length is not a number.")
+    # int() raises for more than 4,300 digits; twenty are enough to see that a body is too large.
     return _too_large() if int(length[:20]) > BODY_LIMIT else None
 
 
@@ -285,6 +300,8 @@ def _check_body(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         return Refusal(415, "Encoded body", "Send the body without Content-Encoding.")
     has_body = int(headers.get("content-length", "0")) > 0 or "transfer-encoding" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # A page of another site can send a form or plain text without asking, but for JSON the browser
+    # first sends a preflight request, which is refused.
     if has_body and kind != "application/json":
         return Refusal(415, "Not JSON", "Send `Content-Type: application/json`.")
     return None

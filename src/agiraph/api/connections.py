@@ -83,6 +83,7 @@ class Connection:
             is_endless = self.received > limits.headers_bytes
             return is_endless or now - self.since > limits.headers_s
         if self.state == "body" and not self.is_reading_paused:
+            # Time for bytes that arrived, not for bytes announced: one byte a minute earns nothing.
             allowed = limits.body_s + self.received / limits.body_bytes_per_s
             return now - self.since > allowed
         return self.state == "draining" and now - self.since > limits.body_s
@@ -127,6 +128,8 @@ class Connections:
     def admit(self, address: str) -> Connection | None:
         """Add a connection, closing a half-read one if the limit is reached; or None."""
         of_address = self.by_address.get(address, {})
+        # The oldest goes, not the new one: an honest client sends its request within a second, so
+        # the oldest half-read connection is most likely held open on purpose.
         if 0 < self.limits.per_address <= len(of_address):
             self.drop(next(iter(of_address)), "too many half-read")
         if self.half_read and (
@@ -189,6 +192,8 @@ class Connections:
         log.warning(_WHY[reason].format(count=self._unlogged.pop(reason), address=address))
 
     def _add_half_read(self, connection: Connection) -> None:
+        # `setdefault` keeps the place of a connection that is there already: a client cannot become
+        # young again by starting another request without a token.
         self.half_read.setdefault(connection)
         self.by_address.setdefault(connection.address, {}).setdefault(connection)
 

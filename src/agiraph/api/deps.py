@@ -101,6 +101,8 @@ class _Idempotent:
         if self._key is None:
             body = orjson.dumps(jsonable_encoder(await self._api.store.write(verb)))
             return _json(status, body)
+        # The key alone is not enough: a client that reuses a key for another request gets 409
+        # instead of the wrong response.
         asked = f"{self._request.method} {self._request.url.path}\n".encode()
         asked += await self._request.body()
 

@@ -53,6 +53,7 @@ async def _send_tagged(start: Message, body: bytes, known: str, send: Send) -> N
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["ETag"] = tag
     headers["Cache-Control"] = "no-cache"
+    # Proxies that compress a response mark its tag as weak.
     if tag in (part.strip().removeprefix("W/") for part in known.split(",")):
         del headers["content-length"]
         await send({"type": "http.response.start", "status": 304, "headers": headers.raw})

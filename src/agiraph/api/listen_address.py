@@ -58,6 +58,8 @@ class Address:
 
     def hosts(self, port: int) -> frozenset[str]:
         """Return the Host headers that this server accepts."""
+        # A page that rebinds its DNS name to 127.0.0.1 still sends its own name in the Host header,
+        # which is not in this set.
         named = {"127.0.0.1", "localhost", "[::1]", *(n.lower() for n in self.names)}
         if self.is_local is False:
             named.add(f"[{self.host}]" if ":" in self.host else self.host.lower())

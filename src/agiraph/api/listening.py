@@ -24,6 +24,7 @@ from agiraph.api.connections import Connection, Connections
 
 ABORT = "abort"
 """Key in a WebSocket's scope state of the function that closes its socket immediately."""
+# Afterwards the event loop serves requests before it accepts more: a flood must not starve them.
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.1
 """How long accepting pauses when no file descriptor is free."""
@@ -95,6 +96,7 @@ class HttpProtocol(_TracksStalls, HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        # Access control puts the caller there once it has checked the token.
         if "caller" in self.scope.get("state", {}):
             self._one.is_signed_in = True
         if not self._is_whole:
@@ -150,10 +152,10 @@ class Listener:
         self._loop.remove_reader(self._socket)
 
     async def wait_closed(self) -> None:
-        """For uvicorn, which waits for open connections by itself."""
+        """Do nothing: uvicorn calls this, but waits for open connections by itself."""
 
     def stop(self) -> None:
-        """Abort what is still open, and look no longer."""
+        """Abort the open connections and stop the periodic sweep."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for connection in [*self._connections.open]:
@@ -177,6 +179,8 @@ class Listener:
             if connection is None:
                 accepted.close()
                 continue
+            # Frames are small: Nagle's algorithm would hold each back until the one before is
+            # acknowledged.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.opening = self._loop.create_task(self._open(accepted, connection))
 
@@ -194,6 +198,7 @@ class Listener:
                 )
                 is_open = True
         finally:
+            # Also when `Connections.drop` cancels this task in the middle of a TLS handshake.
             connection.opening = None
             if not is_open:
                 accepted.close()

@@ -87,6 +87,8 @@ class Subscriber:
     def put(self, frame: dict[str, Any]) -> None:
         if self.is_lost:
             return
+        # A delta may be changed, since every subscriber has its own. Event frames are shared by all
+        # queues.
         last = self.frames[-1] if self.frames else {}
         if frame["op"] == last.get("op") == "delta" and frame["thread_id"] == last["thread_id"]:
             last["text"] += frame["text"]  # merge text that is still in the queue into one frame
@@ -114,6 +116,8 @@ class Subscriber:
     async def take(self) -> dict[str, Any] | None:
         """Wait for the next frame and return it; None if the client is lost or the server stops."""
         while not (self.frames or self.is_lost or self.is_over):
+            # No wake-up is lost: `put` runs on this event loop, and nothing is awaited since the
+            # queue was empty.
             self.ready.clear()
             await self.ready.wait()
         if self.is_lost or not self.frames:
@@ -162,6 +166,8 @@ class Hub:
         """Close the clients with the longest queues until the limit of memory is met."""
         while self.queued.bytes > MOST_BYTES_IN_ALL:
             furthest = max(self.subscribers, key=lambda subscriber: subscriber.size)
+            # The longest queue is empty, so the count is wrong. Without this the loop would never
+            # end.
             if not furthest.frames:
                 return
             furthest.lose()
@@ -177,6 +183,7 @@ class Hub:
             for thread_id in [t for t, d in self.replies.items() if d.node_id == node_id]:
                 del self.replies[thread_id]
         weight = sum(len(said) for said in event.data.values() if isinstance(said, str))
+        # One object for all subscribers; `QueuedBytes` counts it once.
         frame = {"op": "event", "event": event_json(event), "weight": weight}
         for subscriber in self.subscribers:
             if subscriber.wants(event.team_id):

@@ -203,6 +203,7 @@ def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:
         for name in TriggerView.model_fields
         if name not in ("is_overdue", "cost")
     }
+    # LATE_AFTER leaves time for a trigger that is just being fired.
     late = trigger.due_at is not None and trigger.due_at < tx.now - LATE_AFTER
     return {
         **shown,

@@ -29,6 +29,8 @@ log: logging.Logger = logging.getLogger("agiraph.api")
 
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[AgiraphError], int, str], ...] = (
+    # The first match counts, so subclasses stand before their base: those above `Refused` are all
+    # `Refused` too, and a full disk is a `StoreUnavailable`.
     (NotFound, 404, "Not found"),
     (OutOfScope, 403, "Outside the scope"),
     (Conflict, 409, "Conflict"),

@@ -1,7 +1,7 @@
-"""Security headers: every response forbids a browser everything that it does not allow itself.
+"""Security headers: added to every response that does not set its own.
 
-A response of the API that is opened as a page, or that a browser takes for one, can load nothing,
-run nothing and be framed by nobody, whatever agents wrote into it.
+Agents write much of what the API returns. If a browser opens a response as a page, the page can
+load nothing, run nothing, and no other page can frame it.
 """
 
 from starlette.datastructures import MutableHeaders
@@ -12,9 +12,11 @@ CONTENT_POLICY = (
 )
 DEFAULT_HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
+    # Without it a browser may guess from the content that a file of an agent is HTML, and run it.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    # No page of another site may embed a response, such as an image of a team.
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 

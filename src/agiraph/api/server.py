@@ -23,6 +23,7 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
+        # A restart must not wait a minute for the TIME_WAIT of old connections.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted sockets inherit the size. By default the kernel buffers up to 4 MiB for each slow
         # client, and a client that reads nothing is noticed only when that is full.
@@ -80,8 +81,12 @@ class Server:
             ssl_keyfile=key,
             lifespan="off",
             log_config=None,
+            # uvicorn's access log contains query strings, and with them sign-in codes;
+            # `TracingMiddleware` logs requests without them.
             access_log=False,
             server_header=False,
+            # A client sends nothing but one SubscribeFrame. Pings find clients that vanished
+            # without a word.
             ws_max_size=2**20,
             ws_ping_interval=20,
             timeout_graceful_shutdown=CLOSING_SECONDS,

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agiraph.api import problems
 
 BUILT = Path(__file__).parent.parent / "web_dist"
+# If an agent's text should ever reach the page as HTML, nothing in it may run or load. With
+# `trusted-types 'none'` scripts cannot even assign to innerHTML.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "style-src-attr 'none'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "
@@ -53,6 +55,7 @@ class File:
 
 def _read(path: Path) -> File:
     data = path.read_bytes()
+    # Without a time in it, every process serves the same bytes.
     small = gzip.compress(data, 6, mtime=0) if path.suffix in _COMPRESSIBLE else None
     return File(_TYPES.get(path.suffix, "application/octet-stream"), data, small)
 
@@ -79,6 +82,8 @@ class WebUiMiddleware:
     def _page(self, path: str, gzipped: bool) -> Response:
         if path in self._files:
             return self._file(path, gzipped)
+        # An open page may ask for a file of the last build. With index.html as the answer the
+        # browser would fail on HTML in place of a script.
         if path.startswith(_HASHED):
             return problems.answer(404, "Not found", f"There is no file {path[:200]!r} here.")
         if "/index.html" in self._files:

@@ -100,6 +100,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Stopped.", err=True)
+        # The shell's convention for a program that Ctrl-C ended: 128 plus the signal's number.
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output (such as `head`) has exited. Python would report it again when

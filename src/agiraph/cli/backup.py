@@ -47,6 +47,7 @@ async def backup(file: Path) -> None:
         raise Refused(
             f"The home {str(settings.home)!r} does not exist, so there is nothing to back up."
         )
+    # Before `remember_secrets`, which adds the home's own token: the warning is about API keys.
     if not redaction.known():
         click.echo(NO_KEYS, err=True)
     remember_secrets(settings.home, settings.database_url)
@@ -95,6 +96,8 @@ async def restore(file: Path, with_settings: bool) -> None:
     """
     settings = config.load(environment())
     with archive_reading.opened(file, room=_free_bytes(settings.home)) as found:
+        # Rows are loaded into the newest schema, without migrations: those of another one would not
+        # fit.
         if found.manifest.schema != migrate.newest():
             raise Refused(
                 f"The backup was made by {found.manifest.made_by[:60]!r} (schema "

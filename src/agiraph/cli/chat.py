@@ -179,6 +179,7 @@ class Chat:
     async def _until(self, condition: Callable[[], Awaitable[Any]]) -> bool:
         """Check the condition after every event until it holds; return False after Ctrl-C."""
         while True:
+            # Before the check: an event that arrives while the condition is read sets it again.
             self._changed.clear()
             if await condition():
                 return True
@@ -259,6 +260,8 @@ class Chat:
             return  # the whole message is shown when it is complete
         if words.offset == 0 and not words.is_draft:
             self._streamed = ""
+        # After a reconnect the server sends the whole text so far; only what was not printed yet is
+        # new.
         fresh = words.text[max(0, len(self._streamed) - words.offset) :]
         if fresh and not self._streamed:
             self._prompt.end_stream()

@@ -27,6 +27,8 @@ async def upgrade() -> None:
         await store.close()
         click.echo("The database is up to date.")
         return
+    # Never at a start, unlike SQLite: processes of an older version may still work on this
+    # database.
     from agiraph.store.pgqueuer_queue import install
     from agiraph.store.postgres import upgrade as migrate
 

@@ -147,8 +147,11 @@ async def _locked(checkup: Checkup, home: Home) -> AsyncGenerator[bool]:
         yield True
         return
     try:
+        # Held during all checks: the commands of a server that starts meanwhile would look like
+        # orphans, and --fix would end them.
         lock = home.lock()
     except HomeInUse as error:
+        # The message begins with "Process 123 already works on".
         checkup.runner = str(error).partition(" already")[0]
         yield False
         return

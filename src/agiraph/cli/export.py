@@ -79,6 +79,7 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
     (target / "triggers.json").write_bytes(written)
     folder = home / "teams" / team.id
     if folder.is_dir():
+        # Links stay links: a command may have left one that leads out of the team's folder.
         shutil.copytree(
             folder, target / "home", symlinks=True, ignore=_not_for_copying, copy_function=_copy
         )
@@ -108,7 +109,7 @@ async def _write_conversation(store: Store, team: Team, path: Path) -> None:
 
 
 async def _write_threads(store: Store, team: Team, folder: Path) -> None:
-    """Write one file a thread: its turns."""
+    """Write one file for each thread, with its turns."""
     async for thread in _rows(store, team, "threads"):
         path, seq = folder / f"{thread.id}.jsonl", 0
         _write_lines(path, ())

@@ -101,6 +101,8 @@ class _OwnersHistory(FileHistory):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         with contextlib.suppress(OSError):
+            # Created before prompt_toolkit does it with the umask's mode: people type secrets into
+            # a chat.
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def load_history_strings(self) -> Iterable[str]:

@@ -94,6 +94,7 @@ class Progress:
     def _agent(self, agent_id: str) -> str:
         """Return the agent's name with a space behind it; empty if the team has one agent."""
         name = self._names.get(agent_id, "")
+        # `_names` has node ids as keys, too.
         alone = sum(key.startswith("agent_") for key in self._names) < 2
         return "" if alone or not name else f"[b]{shown(name)}[/] "
 

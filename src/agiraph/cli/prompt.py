@@ -86,6 +86,7 @@ class Prompt:
     def print_above(self, write: Callable[[Console], None]) -> None:
         """Let `write` print whole lines, above the line that is being typed."""
         self.end_stream()
+        # Printing straight to the terminal would tear apart the line that is being typed.
         if self._editor is not None and self._is_typing:
             self._editor.print_above(lambda: self._write(write))
         else:

@@ -9,6 +9,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.messages import Decision
 from agiraph.domain.visible import call_lines, visible
 
+# Only these words decide. A sentence such as "yesterday it worked" must never approve a call.
 DECISIONS: dict[str, Decision] = {
     "approve": "approve", "yes": "approve", "y": "approve",
     "deny": "deny", "no": "deny", "n": "deny",

@@ -150,6 +150,8 @@ class Run:
         terminal.greet(self._console, team.name, team.id, coordinator.model)
         terminal.catch_interrupt(self._stopped, self._changed)
         runtime.store.subscribe(self._show_events)
+        # Other teams of the home may have work queued; a person who runs one goal has not asked for
+        # it, nor for its cost.
         await runtime.start(only=team.id)
         with self._progress:
             root = await self._watch(runtime, team)
@@ -168,6 +170,7 @@ class Run:
     async def _watch(self, runtime: Runtime, team: Team) -> WorkNode:
         """Return the goal's node when it has ended, was stopped, or waits for an answer."""
         while True:
+            # Before the read: a commit that falls between the read and the wait sets it again.
             self._changed.clear()
             root = (await runtime.store.read(nodes.board, team.id))[0]
             if root.status.is_final or self._stopped.is_set():

@@ -37,12 +37,16 @@ if TYPE_CHECKING:  # most commands only talk to a server
 
 R = TypeVar("R")
 CONNECTION_LOST = "[yellow]…[/] the connection to the server was lost; connecting again"
+# Agents quote web pages. An escape sequence in one could overwrite on the screen what a person is
+# about to approve, or make the terminal type text into the shell.
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and bidi marks."""
 
 
 def tune() -> None:
     """Run the garbage collector less often: transcripts stay in memory and make few cycles."""
+    # The default of 700 objects would walk long transcripts many times a second without finding
+    # anything.
     gc.set_threshold(50_000, 20, 100)
 
 

@@ -90,6 +90,7 @@ def of_inbox(items: list[InboxItem]) -> Table:
         lost = [d.channel for d in item.deliveries if d.status == "failed"]
         note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
         style = "bold" if item.state == "unread" else None
+        # A person decides by this text: nothing in it may be hidden.
         text = escape(visible(said)) if item.needs_answer else shown(said)
         table.add_row(message.id, message.kind, state, text + note, style=style)
     return table

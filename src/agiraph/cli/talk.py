@@ -48,6 +48,8 @@ async def find_reply(client: Client, message: MessageView) -> MessageView | None
     place = {each.id: index for index, each in enumerate(said)}
     for each in said:
         is_reply = each.sender == message.recipient and each.in_reply_to is not None
+        # If the message is no longer among the newest ones, its place counts as behind all of them:
+        # rather no reply than that of an earlier message.
         if is_reply and place.get(each.in_reply_to or "", -1) >= place.get(
             message.id, SEARCHED_MESSAGES
         ):
@@ -88,6 +90,8 @@ async def say(
         found = await find_agent(client, agent, team)
         if waits and found.kind != "llm":
             raise Refused(f"{found.name!r} is a program and does not reply: leave out --wait.")
+        # Read before the message is sent: the reply may be there before the first event is
+        # requested.
         head = (await client.team(found.team_id)).head
         message = await client.send(found.id, text, mode="nudge" if nudge else "send")
         if waits:

@@ -37,6 +37,7 @@ def catch_interrupt(stopped: asyncio.Event, *others: asyncio.Event) -> None:
 
     def stop() -> None:
         if stopped.is_set():
+            # No cleanup on purpose: whatever hangs would hang there too.
             os._exit(130)
         for event in (stopped, *others):
             event.set()

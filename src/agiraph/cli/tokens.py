@@ -65,6 +65,7 @@ async def new_token(name: str, scope: Scope, days: int | None, json_: bool) -> N
         made = await client.create_token(name, scope=scope, days=days)
     if json_:
         return click.echo(as_json(made))
+    # Alone on standard output, so that a script can assign it to a variable.
     click.echo(made.secret)
     click.echo(
         f"Store it now: it cannot be shown again. Revoke it with: agiraph tokens revoke {made.id}",

@@ -66,6 +66,8 @@ class Connection:
         """Return a client for the server of this home, whether it runs or not."""
         certificate = place.address.certificate
         if certificate is not None:
+            # The certificate may be self-signed. Only this one is trusted then, no public
+            # authority.
             more["trust"] = ssl.create_default_context(cafile=certificate)
         return cls(place.address.url, place.token or known_token(place.home), **more)
 
@@ -138,13 +140,18 @@ class Connection:
         if key is not None:
             sent["Idempotency-Key"] = key
         data = None if body is None else orjson.dumps(body)
+        # The server's PUT sets a value, so sending it twice changes nothing more.
         is_safe = method in ("GET", "PUT") or key is not None
+        # `path_of` has quoted the parts. yarl would normalise the path: a team named ".." would
+        # become another address.
         url = URL(f"{self.url}/api{path}", encoded=True).update_query(_query_text(query or {}))
         for wait in _waits(self._patience):
             try:
                 async with self._opened(method, url, sent, data) as response:
                     answer = await response.read()
             except aiohttp.ClientConnectorError as error:
+                # No connection, so the request was not executed: any method may be retried, once it
+                # is clear that there is a server at all.
                 if not self._has_answered:
                     raise self.unreachable() from error
             except (aiohttp.ClientError, OSError) as error:
@@ -173,6 +180,7 @@ class Connection:
             headers=headers,
             data=data,
             ssl=self._trust or True,
+            # A redirect would send the token to another host.
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
         ) as response:

@@ -125,6 +125,8 @@ class Live(Connection):
             f"{self.url}/api{path}",
             headers=self.headers,
             ssl=self._trust or True,
+            # One event may contain a long result; aiohttp's default of 4 MiB would close the
+            # connection, and after reconnecting the same event would close it again.
             max_msg_size=64 * 2**20,
         ) as socket:
             if position.team is None:
@@ -164,6 +166,8 @@ class Live(Connection):
     async def _after_hello(
         self, epoch: str, heads: dict[str, int], position: _Position
     ) -> AsyncGenerator[Frame]:
+        # Another epoch means another database, such as a restored backup: the numbers of the old
+        # one say nothing about its events.
         is_first, is_other = not position.epoch, position.epoch not in ("", epoch)
         position.epoch = epoch
         for team, head in heads.items():

@@ -3,14 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agiraph.api.views import (
-    AgentView,
-    EmergencyStopView,
-    NodeDetail,
-    NodeView,
-    StageView,
-    TeamView,
-)
+from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode
 from agiraph.domain.costs import TeamCosts
@@ -75,10 +68,6 @@ class TeamCalls(Connection):
 
     async def stop(self, team: str) -> TeamView:
         return await self.post(TeamView, path_of("teams", team, "stop"))
-
-    async def stop_everything(self) -> EmergencyStopView:
-        """Cancel the open work of all teams now."""
-        return await self.post(EmergencyStopView, "/stop")
 
     async def set_goal(
         self, team: str, goal: str, *, budget: Mapping[str, Any] | None = None

@@ -39,7 +39,7 @@ class Team:
     goal: str
     created_at: datetime
     owner_id: PersonId = OWNER
-    """The person who created it; hears what nobody else on the team asked for."""
+    """The person who created it. They get the briefings, and what concerns no other person."""
     mode: Mode = "finite"
     status: TeamStatus = "active"
     permissions: tuple["Rule", ...] = ()

@@ -84,7 +84,7 @@ class Thread:
 
 @value
 class VendorParts:
-    """A reply in the form of the vendor that wrote it: signed thinking, for one."""
+    """Parts of a reply in the form of the vendor that wrote it, such as signed thinking."""
 
     vendor: str
     """Only this vendor is sent the parts again; another one would refuse them."""
@@ -93,18 +93,18 @@ class VendorParts:
 
 @value
 class TextMark:
-    """What the text protocol needs to send a reply again to the byte."""
+    """The data with which the text protocol encodes a stored reply to the same bytes again."""
 
     key: str
     """The key that the request ended with; calls in the reply carry it."""
     kind: str
     missed: bool = False
-    """Whether the reply held something like a call that was not read as one."""
+    """Whether the reply contained something that looks like a call and is none."""
 
 
 @value
 class ProviderData:
-    """What a provider keeps with a reply beside its text and its calls."""
+    """The data that a provider stores with a reply, besides its text and its calls."""
 
     thinking: str = ""
     vendor: VendorParts | None = None
@@ -201,6 +201,7 @@ class Transcript:
             if turn.is_summary:
                 self.cuts += 1
                 self.first = len(self.turns)
+                # The encoded bytes contain turns that the model is no longer shown.
                 self.wire.clear()
             self.turns.append(turn)
             if turn.tainted_by is not None:

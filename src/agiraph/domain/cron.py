@@ -22,6 +22,7 @@ DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 MOST_MONTHS = 12 * 9
 """The months to search for the next match: 29 February comes at least once in eight years."""
+# datetime ends with the year 9999; the margin is for days that are added and for time zones.
 LAST_YEAR = 9990
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -191,6 +192,7 @@ def _offset(zone: ZoneInfo, local: datetime, *, fold: int = 0) -> timedelta:
 
 def _end_of_gap(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
     """Return the first whole minute after the clock change between these moments."""
+    # zoneinfo does not tell when a clock changes, so the moment is searched by bisection.
     old = before.astimezone(zone).utcoffset()
     low, high = before, after
     while high - low > timedelta(seconds=1):
@@ -218,6 +220,7 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
     minutes, hours, days, months, weekdays = (
         _values(expression, field, text) for field, text in zip(_FIELDS, fields, strict=True)
     )
+    # As in Vixie cron, `*/2` counts as unrestricted here too.
     either = not fields[2].startswith("*") and not fields[4].startswith("*")
     if not either and not any(_LONGEST[month - 1] >= min(days) for month in months):
         raise Refused(f"{expression!r} names a day that no month has, so it would never happen.")

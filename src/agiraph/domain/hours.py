@@ -43,6 +43,7 @@ def parse(text: str) -> Hours:
     begin = end = 0
     if span := _SPAN.fullmatch(text.strip()):
         begin, end = (60 * int(span[part]) + int(span[part + 1]) for part in (1, 3))
+    # 08:00-08:00 could mean a whole day or nothing, so it is refused.
     if begin == end or end > DAY_MINUTES:
         raise Refused(f"{text!r} is not a span of hours; write two times such as 08:00-20:00.")
     return Hours(begin, end)

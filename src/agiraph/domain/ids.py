@@ -19,6 +19,8 @@ PersonId = NewType("PersonId", str)
 SYSTEM = "system"
 """The sender of the runtime's own messages."""
 
+# Crockford's base 32: no letters that look alike, and in ASCII order, so that ids sort like their
+# numbers.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 45
 _lock = threading.Lock()
@@ -47,6 +49,8 @@ def new_id(kind: str) -> str:
     global _last
     with _lock:
         made = (_milliseconds() << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+        # `+ 1` keeps the order of this process's ids within a millisecond, and when the clock is
+        # set back.
         _last = max(made, _last + 1)
         return f"{kind}_{_base32(_last, 18)}"
 

@@ -31,6 +31,7 @@ ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggesti
 """Kinds that an idle agent starts work on. It reads the others when it next works."""
 INTERRUPTS: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "notice"})
 """Kinds that interrupt an agent which waits for teammates, so that it reads them now."""
+# Two agents that thank each other would otherwise work, and cost money, for ever.
 MAX_HOPS = 8
 """Messages that may answer each other in a row; a further one starts no work."""
 INBOX: frozenset[MessageKind] = frozenset(

@@ -40,6 +40,7 @@ def parse_deadline(text: str, now: datetime, zone: str = "UTC") -> datetime:
     """Return the moment that a text names: an ISO date and time, `2 hours` or `in 3 days`."""
     if delay := _DELAY.fullmatch(text.strip()):
         seconds = float(delay[1]) * _UNIT_S[delay[2].lower()]
+        # Compared as seconds: a timedelta of "999999999999 weeks" would raise OverflowError.
         if seconds <= MAX_AHEAD.total_seconds():
             return now + timedelta(seconds=seconds)
         raise Refused(f"{text!r} is too far away; ten years is the most.")

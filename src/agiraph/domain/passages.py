@@ -94,6 +94,8 @@ _UNSPACED = re.compile(
 
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case, without accents and in the singular."""
+    # These words are indexed, not those of a database's own tokenizer: SQLite and PostgreSQL split
+    # and stem differently, and a search must find the same in both.
     if text.isascii():
         return [_singular(run) for run in re.findall(r"[a-z0-9]+", text.lower())]
     found: list[str] = []

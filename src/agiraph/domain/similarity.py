@@ -14,8 +14,8 @@ Verdict = Literal["same", "less", "opposed", "other"]
 """How the new statement relates to the old one. less: the old one says all of it, and more."""
 
 CLOSE, CLOSER, CLOSEST = 0.5, 0.6, 0.8
-"""The share of common words from which two are about one thing, one may contain the other, and
-they are two wordings of one."""
+"""Shares of common words: from CLOSE on, two statements are about one subject; from CLOSER on, one
+may contain the other; from CLOSEST on, they are two wordings of one statement."""
 
 _NEGATING = "no not never none nor neither cannot without nothing nobody"
 _RELATING = "than over before after from to by above below under instead"
@@ -57,6 +57,7 @@ def _claim(text: str) -> _Claim:
     return _Claim(
         tuple(order),
         frozenset(word for word in said if _is_figure(word)),
+        # Two negations cancel each other: "not without" affirms.
         sum(word in _NEGATIONS for word in said) % 2 == 1,
         " ".join(text.split()).rstrip(".!").casefold(),
         any(word in _RELATIONS for word in said),
@@ -75,7 +76,7 @@ def _stem(word: str) -> str:
 
 
 def compare(new: str, old: str) -> Verdict:
-    """What a new statement is to an old one."""
+    """Return how a new statement relates to an old one."""
     a, b = _claim(new), _claim(old)
     if a.plain == b.plain:
         return "less"
@@ -92,9 +93,8 @@ def compare(new: str, old: str) -> Verdict:
         return "same" if (mine, a.figures) == (theirs, b.figures) else "less"
     if mine >= theirs and a.figures >= b.figures and share >= CLOSER:
         return "same"
-    replaced = (
-        len(mine - theirs) == len(theirs - mine) == 1
-    )  # probably one name in place of another
+    # One word in place of another is probably another name, and so another statement.
+    replaced = len(mine - theirs) == len(theirs - mine) == 1
     is_wording = share >= CLOSEST and not replaced and a.figures == b.figures
     return "same" if is_wording and _same_subject(a, b) else "other"
 

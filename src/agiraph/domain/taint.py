@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 def by_page(url: str) -> str:
-    """The site of a page, without anything that the page may have to say by its address."""
+    """Return the site of a page, without the path: a page could put a message into its address."""
     return f"a page of {urlsplit(url).hostname or 'the web'}"[:LONGEST]
 
 

@@ -67,6 +67,8 @@ def _pieces(line: str, columns: int) -> Iterator[str]:
     """Cut a line into pieces of at most that many columns of a terminal; 0: as long as it is."""
     start = taken = 0
     for place, character in enumerate(line):
+        # A line that the terminal wraps by itself would begin at its left edge, where our own lines
+        # begin.
         wide = 2 if unicodedata.east_asian_width(character) in "WF" else 1
         if 0 < columns < taken + wide and place > start:
             yield line[start:place]

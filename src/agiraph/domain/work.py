@@ -57,6 +57,7 @@ class NodeStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
+        # A failed node has ended, although a retry may assign it once more.
         return not MOVES[self] or self is NodeStatus.FAILED
 
 

@@ -61,6 +61,8 @@ def pack(target: Path, home: Home, rows: BinaryIO, about: Manifest) -> Manifest:
             file.flush()
             os.fsync(file.fileno())
         try:
+            # A link fails if the name exists; a rename would overwrite a backup that another
+            # process has just written.
             os.link(partial, target)
         except FileExistsError as error:
             raise Refused(f"{str(target)!r} exists already; name another file.") from error
@@ -107,6 +109,7 @@ def _fill(tar: tarfile.TarFile, home: Home, rows: BinaryIO, about: Manifest) -> 
     manifest = replace(
         about, files=filling.files, left_out=filling.left_out, redacted=filling.redacted
     )
+    # Last: an archive without a manifest is one that was cut off.
     filling.add(MANIFEST, io.BytesIO(orjson.dumps(asdict(manifest))), mode=0o600)
     return manifest
 
@@ -117,6 +120,8 @@ def _add_file(filling: _Filling, home: Home, name: str) -> None:
         return
     try:
         with home.folder.open_file(name) as file:
+            # Redaction skips passwords with fewer than 8 characters, and does not know those of
+            # URLs that this process has not used.
             if name == home.config_path.name and _PASSWORD.search(file.read()):
                 filling.left_out.append(f"{name}: it holds a password")
                 return

@@ -59,6 +59,8 @@ def opened(path: Path, *, room: int) -> Generator[Archive]:
     """Yield the checked archive or raise `Refused`; unpacked it may take `room` bytes."""
     with contextlib.ExitStack() as files:
         try:
+            # Decompressed by gzip and read as a plain tar: tarfile's own decompression ("r:gz")
+            # knows no size limit.
             packed = files.enter_context(gzip.open(path))
             bounded = _Bounded(packed, path, room)
             tar = files.enter_context(tarfile.open(fileobj=cast(Any, bounded), mode="r:"))
@@ -149,6 +151,8 @@ def _check_member(member: tarfile.TarInfo, found: dict[str, str], path: Path) ->
         return
     inside = name.removeprefix(FILES)
     try:
+        # Only the canonical spelling: "a//b" and "a/./b" would be more members for the path "a/b",
+        # which the check for double names does not find.
         is_plain = name.startswith(FILES) and inside == "/".join(split(inside)) != ""
     except OutOfScope as error:
         raise not_a_backup(path, str(error).rstrip(".")) from error

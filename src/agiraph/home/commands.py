@@ -2,7 +2,7 @@
 
 A spool is the directory of one command. `started.json` is durable before the command starts,
 `result.json` once no process of it is alive; `output` grows meanwhile. `resolve` is the only way to
-learn how a command ended, and `run` uses it too: a crash of the runtime takes no other path.
+learn how a command ended, and `run` uses it too, so recovery after a crash is no separate code.
 """
 
 import asyncio
@@ -104,6 +104,8 @@ async def run(
         fault("fx:after:spawn")
         cancelled = await process.end(timeout + PATIENCE, _Listener(spool / "output", on_output))
     result = await asyncio.to_thread(resolve, spool)
+    # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
+    # left.
     if cancelled is not None:
         raise cancelled
     fault("fx:after:command")
@@ -150,6 +152,8 @@ class _Process:
     def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
         spool = spool.absolute()
         python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
+        # `theirs` closes our copies of the child's ends. With them open, a write to a dead
+        # supervisor would not fail, and its ticks would never reach their end.
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             lock = _open_directory(spool, theirs)
             if not _lock(lock):
@@ -165,10 +169,12 @@ class _Process:
                     (os.POSIX_SPAWN_DUP2, ticks, supervisor.TICKS),
                     (os.POSIX_SPAWN_DUP2, lock, supervisor.SPOOL),
                 ],
+                # Ctrl-C in a terminal must reach only the runtime, which ends commands in order.
                 setsid=True,
                 setsigmask=(),
                 setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
             )
+            # Unlike a pid, a pidfd never comes to mean another process.
             self.descriptor = os.pidfd_open(self.pid)
             ours.callback(os.close, self.descriptor)
             self.let_go = ours.pop_all().close
@@ -184,6 +190,8 @@ class _Process:
 
         def give_up() -> None:
             signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+            # SIGKILL does not end a process that hangs in the kernel, such as one on a dead network
+            # disk.
             dead.set()
 
         def hurry() -> None:
@@ -248,6 +256,8 @@ async def _outlast(
         try:
             await event.wait()
         except asyncio.CancelledError as error:
+            # Swallowed on purpose: `run` raises it once all processes are gone. Later ones change
+            # nothing.
             if cancelled is None:
                 cancelled = error
                 on_cancel()

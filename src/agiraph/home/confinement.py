@@ -69,6 +69,8 @@ def call(number: int, what: str, *arguments: object) -> int:
 
 def isolate(wanted: str) -> str:
     """Put future children into a new pid namespace; return which kind the kernel allows."""
+    # Root may create a pid namespace directly. Other users need a user namespace around it, which
+    # some distributions and containers forbid.
     if wanted in ("", "pid") and libc.unshare(CLONE_NEWPID) == 0:
         return "pid"
     uid, gid = os.geteuid(), os.getegid()
@@ -95,6 +97,8 @@ def mount(kind: bytes, path: str, flags: int, options: bytes | None = None) -> i
 
 def show_own_processes() -> bool:
     """Mount a /proc of this pid namespace, so that ps and pkill use the same pids as kill."""
+    # Slave: disks that a person mounts later still appear here, but our mounts do not appear
+    # outside.
     is_private = libc.unshare(CLONE_NEWNS) == 0
     if not is_private or libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) != 0:
         return False
@@ -138,6 +142,8 @@ def freeze(where: int, path: str, flags: int) -> None:
 
 
 def place(source: int, path: str) -> None:
+    # 0x4 is MOVE_MOUNT_F_EMPTY_PATH: the source is the descriptor itself, not a path that may
+    # change.
     target = (ctypes.c_int(AT_FDCWD), os.fsencode(path), ctypes.c_uint(0x4))
     call(MOVE_MOUNT, f"move_mount to {path}", ctypes.c_int(source), b"", *target)
     os.close(source)
@@ -145,6 +151,8 @@ def place(source: int, path: str) -> None:
 
 def empty(path: str, options: bytes = b"size=256m,mode=1777") -> None:
     """Mount an empty tmpfs, which the kernel removes with the namespace."""
+    # The pages of a tmpfs belong to no process, so the memory limit does not see them: `size`
+    # bounds them.
     check(mount(b"tmpfs", path, MS_NOSUID | MS_NODEV, options), f"tmpfs on {path}")
 
 
@@ -169,6 +177,7 @@ def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
     for path, source in sources:
         make_room(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
         place(source, path)
+    # Last, because the mount points above are created in it.
     freeze(AT_FDCWD, home, 0)
 
 
@@ -183,6 +192,8 @@ def visible(view: "dict[str, Any]") -> "list[tuple[str, int]]":
         try:
             source = clone(path)
         except OSError:
+            # A readable path may have gone since the view was made. Without its writable folder a
+            # command would lose its work in the tmpfs that covers the home.
             if modes[path]:
                 raise
             continue  # it is gone, or is a link
@@ -196,6 +207,7 @@ def replace_devices(*, offline: bool) -> None:
     names = [*DEVICES]
     if not offline:
         names += [n for n in os.listdir("/dev") if n.startswith((*ACCELERATORS, "shm"))]
+    # Cloned first: `empty` covers the old /dev.
     devices = {p: clone(p) for name in names if os.path.exists(p := f"/dev/{name}")}
     # Not sticky: in a sticky folder the kernel refuses O_CREAT on devices of other users.
     empty("/dev", b"size=256m,mode=0755")
@@ -219,6 +231,7 @@ def freeze_all() -> None:
     kept = clone(tools) if tools.startswith(tuple(f"{path}/" for path in FLEETING)) else -1
     if kept >= 0:
         freeze(kept, "", AT_EMPTY_PATH)
+    # Before the tmpfs mounts: they are the places that stay writable.
     freeze(AT_FDCWD, "/", AT_RECURSIVE)
     for path in FLEETING:
         if os.path.isdir(path) and not os.path.islink(path):
@@ -230,6 +243,7 @@ def freeze_all() -> None:
 
 def freeze_kernel() -> None:
     for path in filter(os.path.exists, KERNEL):
+        # Only a mount can be read-only, so each of these paths is mounted onto itself.
         place(clone(path), path)
         freeze(AT_FDCWD, path, 0)
     if os.path.ismount("/sys"):
@@ -244,19 +258,26 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
     """
     is_root, offline = os.geteuid() == 0, view["offline"]
     if offline:
+        # A new network namespace has only a loopback of its own: a page that took over the model
+        # cannot have data sent anywhere, nor reach the API on this machine's loopback.
         check(libc.unshare(CLONE_NEWNET), "no network namespace")
         raise_loopback()
+    # A slave still receives mounts from outside; one on the path of the home would lie above the
+    # cover.
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
     sources = visible(view)
     if offline:
         freeze_all()
     elif is_root:
         freeze_kernel()
+    # Other users are kept off raw devices by the devices' own permissions.
     if offline or is_root:
         replace_devices(offline=offline)  # first: the home may lie in /dev/shm
     if not os.path.isdir(view["home"]):  # it lay in an emptied folder
         os.makedirs(view["home"])
     hide_home(view, sources)
+    # The old working directory lies below the covering mount: from there `..` leads into the real
+    # home. Entering it by its path again leads into the view.
     os.chdir(cwd)
     give_up_power((KEPT_OFFLINE if offline else KEPT) if is_root else ())
 
@@ -265,9 +286,12 @@ def give_up_power(kept: tuple[int, ...]) -> None:
     """Drop all capabilities but `kept`, for good: no child can regain them."""
     # Else a command could open the spool in the home through /proc/1/fd.
     check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
+    # Results are not checked one by one, because numbers above the kernel's last capability fail.
+    # The set is read back below. It takes effect at the next exec, which is the command's.
     for capability in range(CAPABILITIES):
         if capability not in kept:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    # From here on setuid programs such as sudo and mount give no privileges.
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     with open("/proc/self/status") as status:
         [bounds] = [line.split()[1] for line in status if line.startswith("CapBnd:")]
@@ -283,6 +307,7 @@ def probe(folder: str) -> None:
     os.close(os.open(secret, os.O_CREAT, 0o600))
     if isolate("") == "plain":
         sys.exit("the kernel allows no namespaces")
+    # `unshare(CLONE_NEWPID)` concerns only children; this process stays in the old namespace.
     if pid := os.fork():
         os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     view = {"home": home, "masked": [], "readable": [], "writable": [scratch], "offline": True}

@@ -102,6 +102,7 @@ class Home:
             _put_if_missing(self.token_path, f"{made}\n".encode())
         except OSError as error:
             raise _cannot_be_home(self.path, error) from error
+        # Read again: if two processes start at once, the one whose link came first decides.
         return known_token(self.path) or made
 
     def spool(self, call_id: str) -> Path:
@@ -111,6 +112,8 @@ class Home:
         """
         name = call_id
         if not _PLAIN_ID.fullmatch(call_id):
+            # Also stable: after a crash the same call finds its spool, so the command is not run
+            # again.
             name = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
         self.folder.sub(f"spool/{name}", create=True).close()
         return self.path / "spool" / name

@@ -46,6 +46,7 @@ class HomeLock:
         if file < 0:
             return
         with suppress(OSError):
+            # Before the unlock: afterwards the file belongs to the next process, with its id in it.
             os.ftruncate(file, 0)
         for fd in (file, folder):
             # Closing is not enough: a child process between fork and exec holds a copy.
@@ -87,6 +88,8 @@ class HomeLock:
 
 def _lock(fd: int, path: Path) -> None:
     try:
+        # flock and not lockf: a POSIX lock is lost as soon as the process closes any descriptor of
+        # the file, as `_holder` does.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise HomeInUse(
@@ -107,9 +110,8 @@ def _lock_file(folder: int, path: Path) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(
-            fd
-        )  # it was removed between open and flock: a lock on an unlinked file keeps nobody out
+        # It was removed between open and flock: a lock on an unlinked file keeps nobody out.
+        os.close(fd)
 
 
 def _write_pid(fd: int) -> None:

@@ -63,6 +63,7 @@ class NodeFolder:
         the commit, and the call is then repeated. Only a partial result is replaced.
         """
         fault("fx:before:publish")
+        # Left by a crash in the middle of a copy; its files may be incomplete.
         if self.folder.exists(_STAGE):
             self.folder.remove(_STAGE)
         before = self._published_before()
@@ -77,6 +78,7 @@ class NodeFolder:
         fault("fx:staged:publish")
         if before is not None:
             self._set_aside()
+        # The commit point: until here a crash leaves nothing that a reader could see.
         self.folder.rename(_STAGE, PUBLISHED)
         fault("fx:after:publish")
         return manifest.files
@@ -173,6 +175,8 @@ def _copy_all(files: list[Entry], scratch: Folder, stage: Folder) -> dict[str, s
     room = MOST_BYTES
     for entry in files:
         with (
+            # A command that still runs may swap a file for a link after the walk. `open_file`
+            # refuses links, so no file from outside of the folder can be published.
             scratch.open_file(entry.name) as source,
             stage.create_file(entry.name, mode=_READ_ONLY) as copy,
         ):

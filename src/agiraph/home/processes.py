@@ -33,6 +33,8 @@ def born(pid: int) -> int | None:
     A pid alone is not enough to kill by: the kernel reuses pids. Pid and start time are unique.
     """
     try:
+        # From the last ")": before it is the program's name, which a command chooses and which may
+        # contain spaces, ")" and numbers.
         state, *fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
@@ -125,6 +127,8 @@ class Guard:
     def kill_all(self, number: int) -> None:
         """Send a signal to every process of the command; in a namespace none can escape it."""
         if self.alone:
+            # -1 means all processes of the namespace but process 1, which is this one. The kernel
+            # goes through them in one step, so a fork bomb cannot outrun it.
             kill([-1], number)
         else:
             kill(self.pids(), number)
@@ -134,6 +138,7 @@ def free(folder: str) -> int:
     try:
         found = os.statvfs(folder)
     except OSError:
+        # A folder that is gone cannot be filled.
         return 2**63
     return found.f_bavail * found.f_frsize
 

@@ -45,6 +45,7 @@ def prepared(path: Path) -> Generator[Home]:
     except BaseException:
         if not had_lock:
             (path / "lock").unlink(missing_ok=True)
+        # rmdir removes only empty folders: a file that somebody else has put there meanwhile stays.
         for place in missing:
             with contextlib.suppress(OSError):
                 place.rmdir()
@@ -80,7 +81,11 @@ def unpack(archive: Archive, staged: Path, *, with_settings: bool) -> int:
         for name, member in archive.files.items():
             if stays(name):
                 continue
+            # Settings name programs, servers and prompts: a backup from a stranger would choose
+            # what runs here.
             place = f"{ASIDE}/{name}" if is_setting(name) and not with_settings else name
+            # Of the mode in the archive only "executable" counts: no setuid bit, no access for
+            # others.
             mode = 0o700 if member.mode & 0o100 else 0o600
             with archive.file(name) as source, folder.create_file(place, mode=mode) as copy:
                 _copy(name, source, copy)
@@ -118,6 +123,8 @@ def in_place(staged: Path, home: Path) -> Generator[None]:
     try:
         for entry in sorted(staged.iterdir()):
             target = home / entry.name
+            # The home was empty when it was locked, but the lock does not stop people who copy
+            # files into it.
             if os.path.lexists(target):
                 raise Refused(f"{str(target)!r} is there already; nothing was changed.")
             entry.rename(target)

@@ -32,7 +32,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _appending = threading.Lock()
 
 _REFUSALS: dict[int, tuple[type[Refused], str]] = {
-    errno.ENOTDIR: (Refused, "{0!r} takes a file for a folder; list_files shows what there is."),
+    errno.ENOTDIR: (Refused, "{0!r} uses a file as a folder; list_files shows what there is."),
     errno.EISDIR: (Refused, "{0!r} is a folder; name a file in it, or use list_files."),
     errno.ELOOP: (OutOfScope, "{0!r} leads through a symbolic link; name the file itself."),
     errno.EXDEV: (OutOfScope, "{0!r} leads out of its folder; name a file inside."),
@@ -70,6 +70,8 @@ class Folder:
         return cls(fd, name="", opener=opener or best_opener())
 
     def close(self) -> None:
+        # -1 first: a second close, as by `__del__`, would close a descriptor that is somebody
+        # else's by now.
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -107,6 +109,7 @@ class Folder:
         names = split(rel)
         with self._translate_errors(rel):
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            # Checked on the descriptor: a command may have put something else at the path since.
             mode = os.fstat(fd).st_mode
             if not stat.S_ISREG(mode):
                 os.close(fd)
@@ -207,6 +210,7 @@ class Folder:
             self._parent(after) as target,
         ):
             os.rename(before[-1], after[-1], src_dir_fd=source, dst_dir_fd=target)
+            # The target first: a power cut between the two may leave two names, but never none.
             os.fsync(target)
             os.fsync(source)
 
@@ -216,6 +220,8 @@ class Folder:
         with self._translate_errors(rel), self._parent(names) as parent:
             mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
+                # With a descriptor rmtree follows no link, even if a command swaps a folder for one
+                # meanwhile.
                 shutil.rmtree(names[-1], dir_fd=parent)
             else:
                 os.unlink(names[-1], dir_fd=parent)
@@ -287,6 +293,7 @@ class Folder:
         except FileNotFoundError:
             if not create:
                 raise
+        # Name by name, because openat2 creates no folders; `step` refuses links on the way.
         at = os.dup(self._fd)
         try:
             for name in names:

@@ -24,6 +24,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 _LONGEST_NAME = 255
 _LONGEST_PATH = 4095
+# The system call has this number on every architecture. Python has no wrapper for it.
 _OPENAT2 = 437
 _BENEATH_WITHOUT_LINKS = 0x08 | 0x04 | 0x02  # RESOLVE_BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS
 
@@ -85,14 +86,16 @@ def by_kernel(folder: int, names: Sequence[str], flags: int) -> int:
         match ctypes.get_errno():
             case errno.EINTR:
                 continue
-            case errno.EAGAIN:  # the tree moved under the kernel's eyes
+            case errno.EAGAIN:  # a rename during the call; walking name by name needs no retry
                 return by_walk(folder, names, flags)
             case number:
                 raise OSError(number, os.strerror(number), os.fsdecode(path))
 
 
 def by_walk(folder: int, names: Sequence[str], flags: int) -> int:
-    """Name by name, where the kernel lacks `openat2` or a sandbox forbids it."""
+    """Open name by name, where the kernel lacks `openat2` or a sandbox forbids it."""
+    # Safe against races too: a descriptor stays on its folder when the folder is renamed, so a link
+    # can only be swapped in at the next name, and there O_NOFOLLOW refuses it.
     *parents, last = names or (".",)
     at = folder
     try:
@@ -125,6 +128,7 @@ def best_opener() -> Opener:
     here = os.open(".", FOLDER)
     try:
         os.close(by_kernel(here, (), FOLDER))
+    # ENOSYS before Linux 5.6; EPERM from a container whose seccomp filter does not know the call.
     except OSError:
         return by_walk
     finally:

@@ -101,6 +101,8 @@ def view_of(
         readable.append(team / "nodes")
     elif scope.reads(Area.PUBLISHED):
         readable += _published(team / "nodes", refs)
+    # Spec, references and results are read-only inside of the writable folder: a command must not
+    # change what it was asked to do, nor what was published.
     own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]
     return View(
         home=root,
@@ -113,6 +115,8 @@ def view_of(
 
 def _published(nodes: Path, refs: Iterable[str]) -> list[Path]:
     referred = {name for ref in refs for name in ref.split("/")[1:2]}
+    # Ids begin with their time, so the newest nodes come first. Every folder shown is a mount,
+    # which takes time at the start of each command.
     names = sorted((entry.name for entry in nodes.iterdir()), reverse=True)
     found = [nodes / name / PUBLISHED for name in sorted(names, key=lambda n: n not in referred)]
     return [path for path in found if path.is_dir()][:MOST_PUBLISHED]
@@ -129,6 +133,8 @@ def encode(view: View | None, limits: Limits) -> str:
             "masked": [str(path) for path in view.masked],
             "offline": view.offline,
         }
+    # marshal is built into the interpreter, while `json` takes long to import. The supervisor runs
+    # on the same interpreter, so the format always matches.
     return marshal.dumps({"limits": asdict(limits), "view": seen}).hex()
 
 

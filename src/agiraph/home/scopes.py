@@ -124,11 +124,15 @@ class Scope:
                 return ScopedPath(area=P.TEAM_MEMORY, rest=names)
             case ("memory", *rest):
                 return _scoped(P.TEAM_MEMORY, "memory", rest)
+            # Paths below a file's name, such as PLAN.md/a. They must not become scratch files by
+            # the last case.
             case ("SOUL.md" | "GOAL.md" | "PLAN.md" | "MEMORY.md", *_):
                 return ScopedPath(area=P.UNKNOWN)
             case ("_spec.md" | "_refs.json" | "scratch" | "published", *_):
                 return self._locate_own(names)
             case _:
+                # Models often leave "scratch/" out, so an unknown first name is taken for a scratch
+                # file.
                 return self._locate_own(("scratch", *names))
 
     def _locate_own(self, names: tuple[str, ...]) -> ScopedPath:

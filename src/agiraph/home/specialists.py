@@ -51,9 +51,9 @@ def specialists(home: Home | None = None) -> dict[str, Specialist]:
     found = [*_of_agiraph()]
     if home is not None and home.folder.exists("agents"):
         found += _of_home(home)
-    return {
-        s.name: s for s in sorted(found, key=lambda s: s.name)
-    }  # the home's file overrides a built-in one
+    # `sorted` is stable: of two files with one name, the home's comes after the built-in one and
+    # replaces it.
+    return {s.name: s for s in sorted(found, key=lambda s: s.name)}
 
 
 @cache
@@ -85,7 +85,7 @@ def _read(source: str, names: Iterable[str], read: Callable[[str], bytes]) -> It
 
 
 def parse(text: str, file_name: str) -> Specialist:
-    """One file, or `Refused` with what is missing."""
+    """Return the specialist that a file describes, or raise `Refused` with what is missing."""
     if len(text.encode()) > LONGEST:
         raise Refused(f"it is longer than {LONGEST:,} bytes.")
     match = _FRONT.match(text)
@@ -106,7 +106,7 @@ def parse(text: str, file_name: str) -> Specialist:
         description=description,
         prompt=match[2].strip(),
         tools=_tools(about.get("tools")),
-        model=model if "/" in model else "",  # "inherit", "sonnet": the model of whoever hires
+        model=model if "/" in model else "",  # "inherit", "sonnet": the hiring agent's model
         examples=tuple(str(e).strip() for e in _listed(about.get("examples"), by=None)),
         when_not_to_use=_sentence(about.get("when_not_to_use")),
     )
@@ -125,6 +125,8 @@ def _front_matter(text: str) -> dict[str, Any]:
 
 def _yaml(text: str) -> dict[str, Any] | None:
     try:
+        # People copy these files from the internet: `safe_load` creates no Python objects. Deep
+        # nesting makes the parser recurse.
         read = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: an invalid date
         return None

@@ -363,14 +363,14 @@ def main() -> None:
                 os.close(int(name))
             except OSError:
                 pass  # the descriptor of the listing itself
-    os.set_inheritable(SPOOL, False)
+    os.set_inheritable(SPOOL, False)  # only the warden, which is forked, keeps the lock
     os.set_blocking(TICKS, False)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump may fill the disk
     # The runtime raises its own limit. Programs that use select() break above 1,024, and some
     # close every descriptor up to the limit at start; a program that needs more can raise it.
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # for `sigtimedwait`
     order = Order(sys.argv[1:])
     order.isolation = confinement.isolate(order.isolation)
     if order.isolation == "plain":

@@ -127,6 +127,9 @@ class Breaker:
                 continue
             if not turn.calls or any(c.id not in answers for c in turn.calls):
                 break
+            # With the answers: a call that is repeated until it succeeds, such as one that polls a
+            # build, gets another answer each time. Keys are sorted, as models write arguments in
+            # any order.
             made = [(c.name, c.arguments, c.malformed, answers[c.id]) for c in turn.calls]
             steps.append(orjson.dumps(made, option=orjson.OPT_SORT_KEYS))
         return steps
@@ -166,6 +169,7 @@ def _recent_turns(transcript: Transcript) -> Iterator[Turn]:
 def _run_length(steps: Sequence[bytes], period: int) -> int:
     """Return how many times in a row the list repeats its first `period` steps."""
     pattern = steps[:period]
+    # One step repeated four times is not also a cycle of two repeated twice.
     if len(pattern) < period or (period > 1 and len(set(pattern)) == 1):
         return 0
     times = 0

@@ -91,6 +91,9 @@ class BudgetPolicy:
         """Return the estimated cost of the next call: the last request, the text since, a reply."""
         last = ctx.transcript.last_reply
         known = last.usage.tokens if last else 0
+        # The last request's count covers older turns. Counting a few turns twice only reserves too
+        # much until the real cost is known; too little could overdraw an envelope that several
+        # agents share.
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
         tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
         usd = self.price(ctx.agent.model, tokens)

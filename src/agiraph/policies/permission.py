@@ -116,6 +116,8 @@ class PermissionPolicy:
 
 def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:
     """Return the call's first argument; a path in every form in which a rule may name it."""
+    # A deny rule for `PLAN.md` must not be evaded by `./PLAN.md`: `locate` gives every spelling of
+    # a path the same place.
     name, value = next(iter(call.arguments.items()), ("", ""))
     if name != "path":
         return [str(value).strip()]

@@ -1,8 +1,8 @@
 """Taint: what a thread may still do by itself after it has read what strangers wrote.
 
-Whatever stands in a page may be what the model does next. So from then on nothing leaves by a way
-that was not there before, and nothing stays for later threads, unless a person has said so. Each
-tool declares which of its calls those are (`taint_objection`); knowledge is held where it is kept.
+A page may contain instructions that the model then follows. So after a thread has read one, data
+leaves it only by ways that existed before, and nothing is stored for later threads, unless a person
+allows it. Each tool declares which of its calls need that (`taint_objection`); knowledge is held.
 """
 
 from agiraph.domain.chat import ToolCall

@@ -1,4 +1,4 @@
-"""Prompts: the words models are given, kept in files beside this one."""
+"""Prompts: the texts for models, read from the files beside this one."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 @cache
 def prompt(name: str) -> str:
-    """The text of `name.md`."""
+    """Return the text of `name.md`."""
     return (files("agiraph.prompts") / f"{name}.md").read_text().strip()

@@ -38,7 +38,9 @@ from agiraph.providers.wire import (
 )
 
 WIRE = "anthropic"
+# Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"
+# The lowest limit of the current Claude models: a higher number would be refused by some of them.
 MAX_OUTPUT_TOKENS = 32_000
 """Anthropic requires a limit in every request. Thinking counts towards it."""
 
@@ -150,6 +152,7 @@ class _TurnEncoder:
         return {"role": role, "content": blocks} if blocks else None
 
     def results(self, turns: Sequence[Turn]) -> list[Part]:
+        # A user message may follow this one: Anthropic joins neighbouring messages of one role.
         return [{"role": "user", "content": [_result(turn) for turn in turns]}]
 
     def _assistant_parts(self, turn: Turn) -> list[Part]:
@@ -232,6 +235,8 @@ class _Block:
             case "thinking":
                 block["thinking"] = text_of(block.get("thinking")) + text
                 block["signature"] = text_of(block.get("signature")) + "".join(self.signature)
+            # A call without arguments sends no delta; the `input` of its first event is then the
+            # whole of it.
             case "tool_use" if text:
                 block["input"] = text
             case _:
@@ -263,6 +268,7 @@ class _Reader:
             case "message_delta":
                 self._count(event.get("usage"))
                 self._stop(event["delta"])
+            # message_delta before it has the final counts, so nothing that matters can follow.
             case "message_stop":
                 self.reply.is_ended = self.reply.is_closed = True
                 self._content = [block.whole() for block in self._blocks.values()]
@@ -284,6 +290,8 @@ class _Reader:
                 case "tool_use":
                     parts.append({"call": len(reply.calls)})
                     reply.calls.append(_tool_call(block))
+                # Redacted thinking is encrypted and has no text. It goes back unchanged like the
+                # rest, or Anthropic refuses the tool results that follow.
                 case "thinking" | "redacted_thinking":
                     reply.thinking.append(text_of(block.get("thinking")))
                     parts.append(block)

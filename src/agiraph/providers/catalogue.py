@@ -80,6 +80,7 @@ class Catalogue:
             own = self._own[provider](model)
             return own if name == bare else TextToolModel(own)
         wire = self._wire(name)
+        # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         guarded = Guarded(model=wire, circuit=circuit)
         if patient:

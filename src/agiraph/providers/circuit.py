@@ -25,6 +25,8 @@ class CircuitBreaker:
 
     def admit(self) -> None:
         """Let a call through, or raise `ModelUnavailable` with the time to wait."""
+        # Needs no lock: all calls run on one event loop, and nothing is awaited between test and
+        # change.
         if self.failures < MAX_FAILURES:
             return
         left_s = self.open_until - self.clock.monotonic()

@@ -23,6 +23,8 @@ class Fallback:
         for model in first:
             try:
                 return await model.reply(request, on_delta)
+            # `on_delta` may have shown a part of this reply. That is display only: the whole reply,
+            # when it is stored, takes its place.
             except (ModelUnavailable, ModelGarbled) as error:
                 reasons.append(f"{model.name}: {error}")
                 unused = unused and error.unused

@@ -65,12 +65,16 @@ class GeminiModel:
     http: HttpClient
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        # The name is a part of the path: a "/" or "?" in it must not choose another method of the
+        # API.
         model = quote(self.model, safe="")
         base = self.base_url.rstrip("/")
 
         async def attempt() -> Reply:
             return await request_reply(
                 self.http,
+                # Without `alt=sse` Google streams one long JSON array. The key goes into a header:
+                # addresses end up in the logs of gateways and proxies.
                 f"{base}/v1beta/models/{model}:streamGenerateContent?alt=sse",
                 name=self.name,
                 headers={"x-goog-api-key": self.key} if self.key else {},
@@ -120,6 +124,7 @@ def _prefix(request: Request) -> bytes:
 
 
 def _tool(spec: ToolSpec) -> Part:
+    # The older field `parameters` accepts only a part of JSON schema and refuses the rest.
     schema = {"parametersJsonSchema": spec.schema}
     return {"name": spec.name, "description": spec.description, **schema}
 
@@ -198,8 +203,10 @@ class _Reader:
         self._usage: Any = {}
 
     def take(self, event: Part) -> Iterator[str]:
+        # Each event has the counts up to now, so the last one is the total.
         self._usage = event.get("usageMetadata") or self._usage
         feedback: Part = event.get("promptFeedback") or {}
+        # A blocked prompt has no candidates, and so no finish reason.
         if blocked := feedback.get("blockReason"):
             self._withhold(blocked, feedback.get("blockReasonMessage"))
         for candidate in (event.get("candidates") or ())[:1]:

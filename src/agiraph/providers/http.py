@@ -38,7 +38,11 @@ STALL_TIMEOUT_S = 120
 """A response without a byte for this long has failed: vendors send keep-alives far more often."""
 MAX_RETRY_AFTER_S = 24 * 3600.0
 """The longest wait that a server may ask for; a longer Retry-After is shortened to it."""
+# Enough for every vendor's error object. A gateway may answer with a whole HTML page instead, of
+# which `error_text` shows the first 300 bytes.
 MAX_ERROR_BYTES = 64 * 1024
+# Far more than any model may write in one reply. An endless stream fails here instead of filling
+# the memory of the process that runs all agents.
 MAX_REPLY_BYTES = 32 * 2**20
 
 _NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
@@ -140,6 +144,8 @@ class HttpClient:
             is_answered = True
             return result
         finally:
+            # Cancellation passes here too. The connection is then closed, so that the vendor can
+            # stop computing a reply that nobody reads.
             self._pool.release(target.origin, connection, is_answered=is_answered)
 
     async def _post_by_proxy(
@@ -151,6 +157,7 @@ class HttpClient:
         body: Body,
         handle: ResponseHandler[T],
     ) -> T:
+        # Direct requests are checked in `_fixed_head`, which this path does not use.
         _refuse_line_breaks(target.path, headers.values())
         headers = {**headers, "accept-encoding": "identity"}
         async with self._proxied.post(proxy, url, headers, body) as exchange:
@@ -158,6 +165,7 @@ class HttpClient:
 
     async def _handled(self, exchange: Exchange, target: Target, handle: ResponseHandler[T]) -> T:
         response = Response(exchange, target.host_header.decode())
+        # A redirect is an error too: following it would send the API key to another host.
         if exchange.status != 200:
             raise await self._error_of(response)
         return await handle(response)
@@ -197,6 +205,8 @@ def _fixed_head(path: str, host_header: bytes, *headers: tuple[str, str]) -> byt
     """Return the part of a request head that is the same for every turn of a thread."""
     _refuse_line_breaks(path, dict(headers).values())
     lines = "".join(f"{key}: {value}\r\n" for key, value in headers)
+    # Without "identity" a gateway may compress the stream. `HttpConnection` cannot decompress it,
+    # and a compressor holds events back until it has a full block.
     start = f"POST {path} HTTP/1.1\r\nhost: {host_header.decode()}\r\n{lines}"
     return f"{start}accept-encoding: identity\r\n".encode()
 
@@ -222,6 +232,7 @@ def error_for_status(
 def _error_class(status: int, reason: str, message: str, retry_after: float | None) -> ModelError:
     if status == 413 or (status == 400 and any(text in reason.lower() for text in _OVERFLOW)):
         return ContextExceeded(message)
+    # The vendors' own SDKs retry 408, 409 (a lock timed out on their side) and 429 as well.
     if status in (408, 409, 425, 429) or status >= 500:
         return ModelUnavailable(message, retry_after=retry_after)
     if status in (401, 403):
@@ -267,6 +278,9 @@ class EventStreamParser:
         self._total_bytes += len(chunk)
         if self._total_bytes > MAX_REPLY_BYTES:
             raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
+        # Other lines contain nothing that the JSON does not: Anthropic's `event:` names are
+        # repeated in it, and comments such as OpenRouter's ": OPENROUTER PROCESSING" only keep the
+        # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
@@ -275,6 +289,8 @@ class EventStreamParser:
     def _last(self) -> Iterator[bytes]:
         if self._rest.startswith(b"data:"):
             last = self._rest[5:].strip()
+            # Some servers close the connection without the empty line that ends the last event.
+            # Half an event means that the connection broke, which a retry may cure.
             if not _is_complete(last):
                 raise ModelUnavailable(CUT_OFF)
             yield last

@@ -17,11 +17,14 @@ import httptools
 Body = Sequence[bytes | bytearray]
 """A request body in pieces, so that the bytes of a long thread are not joined for every request."""
 
+# Linux repeats a lost SYN after 1, 3, 7 and 15 s, so a connection survives four lost packets. A
+# host that is down is given up early enough for the next model of a chain to answer.
 CONNECT_TIMEOUT_S = 20.0
 SEND_CHUNK_BYTES = 64 * 1024
 """A body is written in chunks of this size. Other tasks of the event loop run in between."""
 MAX_BUFFERED_BYTES = 1024 * 1024
 """Unread response bytes at which the connection stops reading from its socket."""
+# httptools sets no limit of its own: a broken or hostile server could fill the memory with headers.
 MAX_HEADER_BYTES = 64 * 1024
 
 
@@ -57,6 +60,8 @@ class Target(NamedTuple):
 @cache
 def trusted_certificates() -> ssl.SSLContext:
     """Return the TLS context with the system's certificates, or those of SSL_CERT_FILE."""
+    # Cached, because reading the system's certificates blocks the event loop for tens of
+    # milliseconds.
     return ssl.create_default_context()
 
 
@@ -108,7 +113,10 @@ class HttpConnection(asyncio.Protocol):
         self._reset()
         self._parser = httptools.HttpResponseParser(self)
         self._last_read_at = self._loop.time()
+        # One timer per request: `data_received` only notes the time, and the timer sets itself
+        # again. A timer per read would cancel and create one for every event of a stream.
         self._timer = self._loop.call_later(self._stall_timeout_s, self._check_stall)
+        # Head and body are written together, so that a short request leaves in one packet.
         await self._write((head, *body))
         while not self._has_headers:
             await self._wait_for_data()
@@ -142,6 +150,7 @@ class HttpConnection(asyncio.Protocol):
             await self._wait_for_data()
         chunk = b"".join(self._unread)
         self._unread.clear()
+        # Backpressure ends here; it began with `pause_reading` in `on_body`.
         if self._unread_bytes > MAX_BUFFERED_BYTES:
             self._transport.resume_reading()
         self._unread_bytes = 0
@@ -178,6 +187,8 @@ class HttpConnection(asyncio.Protocol):
 
     def close(self) -> None:
         self.stop_timer()
+        # Not the transport's `close()`, which would first send what is buffered: a request that was
+        # cancelled must not reach the model, and be charged, after all.
         self._transport.abort()
 
     # ---- asyncio calls these ---------------------------------------------------------------
@@ -195,6 +206,8 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def eof_received(self) -> bool:
+        # asyncio closes the transport and calls `connection_lost`, which knows whether the response
+        # may end here.
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -236,6 +249,7 @@ class HttpConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         self._unread.append(body)
         self._unread_bytes += len(body)
+        # A server that sends faster than the reply is parsed must not fill the memory.
         if self._unread_bytes > MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
         self._wake_reader()
@@ -281,11 +295,15 @@ class ConnectionPool:
 
     async def acquire(self, origin: Origin) -> HttpConnection:
         """Return an idle connection, or a new one. The caller gives it back with `release`."""
+        # From the end: the connection used last is the one that the server is least likely to have
+        # closed.
         idle = self._idle[origin]
         for index in range(len(idle) - 1, -1, -1):
             connection = idle[index]
             if connection.is_reusable:
                 return idle.pop(index)
+            # A connection that is neither reusable nor dead stays: the end of its last response has
+            # not arrived yet, and would be taken for the beginning of the next one.
             if connection.is_dead:
                 idle.pop(index).close()
         return await self._connect(origin)
@@ -301,6 +319,7 @@ class ConnectionPool:
                     ssl=trusted_certificates() if origin.is_tls else None,
                     server_hostname=origin.host if origin.is_tls else None,
                 )
+        # This one and TimeoutError are subclasses of OSError, so they come first.
         except ssl.SSLCertVerificationError as error:
             raise CertificateUntrusted(error.verify_message, is_unsent=True) from error
         except TimeoutError as error:

@@ -67,6 +67,8 @@ class Proxies:
         """Read HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Passwords in them are kept out of all logs."""
 
         def value(name: str) -> str:
+            # curl ignores HTTP_PROXY in upper case, because a CGI program gets it from a client's
+            # `Proxy:` header. This process is no CGI program, and people set it in upper case.
             return (environ.get(name) or environ.get(name.upper()) or "").strip()
 
         proxies = cls(
@@ -76,6 +78,7 @@ class Proxies:
         )
         for name, url in (("HTTP_PROXY", proxies.http), ("HTTPS_PROXY", proxies.https)):
             if password := urlsplit(_with_scheme(url)).password:
+                # Both forms, because an error text may quote the URL as it was written.
                 keep({f"{name} password": password, f"{name} decoded": unquote(password)})
         return proxies
 
@@ -105,6 +108,7 @@ def _proxy_for(proxies: Proxies, url: str) -> Proxy | None:
     except ValueError:
         parts, host, port = None, None, None
     if parts is None or not host or parts.scheme not in ("http", "https"):
+        # The setting itself stays out of this message: it may contain the proxy's password.
         raise Misconfigured(
             f"{variable} must be the address of an HTTP proxy, such as http://proxy.example:3128. "
             "Other proxies, such as SOCKS, are not supported."
@@ -123,6 +127,8 @@ def _with_scheme(setting: str) -> str:
 
 
 def _without_password(setting: str) -> str:
+    # Cut at the last "@" and not parsed: a setting that is no valid URL must not show its password
+    # either.
     before, at, after = _with_scheme(setting).rpartition("@")
     return f"{before.partition('://')[0]}://…@{after}" if at else after
 
@@ -211,8 +217,11 @@ class ProxiedClient:
                 headers={**headers, **({} if is_tls else credentials)},
                 proxy=proxy.url,
                 proxy_headers=credentials if is_tls else None,
+                # A redirect would send the API key to another host.
                 allow_redirects=False,
             ) as response:
+                # Without TLS the proxy's refusal looks like the provider's response. Through a
+                # tunnel aiohttp raises ClientHttpProxyError instead.
                 if response.status == 407:
                     raise ProxyRefused(proxy, 407, response.reason or "")
                 yield ProxiedExchange(response, proxy)
@@ -229,6 +238,8 @@ class ProxiedClient:
             self._session = aiohttp.ClientSession(
                 # `limit=0`: a request that waits for a free connection would time out as if the
                 # proxy did not answer.
+                # `trust_env=False` below: `Proxies` has read the variables already, and aiohttp
+                # would also take passwords for the provider's host from ~/.netrc.
                 connector=aiohttp.TCPConnector(ssl=trusted_certificates(), limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
@@ -236,6 +247,7 @@ class ProxiedClient:
                 skip_auto_headers=("User-Agent", "Accept"),
                 max_line_size=MAX_HEADER_BYTES,
                 max_field_size=MAX_HEADER_BYTES,
+                # A long reply may take many minutes, so only silence ends it.
                 timeout=aiohttp.ClientTimeout(
                     total=None,
                     connect=CONNECT_TIMEOUT_S,
@@ -248,6 +260,9 @@ class ProxiedClient:
     def _failure(self, proxy: Proxy, error: Exception) -> ConnectionFailed:
         """Translate an aiohttp error. aiohttp's own texts are not used where they hold URLs."""
         through = f"through the proxy {proxy.url}"
+        # Subclasses first: the proxy errors are also response or connector errors. `is_unsent` is
+        # claimed only where the request cannot have left; else a call might be charged and not
+        # counted.
         match error:
             case aiohttp.ClientHttpProxyError():
                 return ProxyRefused(proxy, error.status, error.message)

@@ -65,6 +65,8 @@ class OpenAIModel:
             return await self._request(request, on_delta)
         except ModelRefused as error:
             wanted = {name for name, text in _ADJUSTMENTS.items() if text in str(error)}
+            # Also true if nothing is wanted. Each adjustment is tried once and then kept for the
+            # life of the process, so that only the first request is refused.
             if wanted <= self.adjustments:
                 raise
             self.adjustments.update(wanted)
@@ -89,6 +91,8 @@ def encode(
 ) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
     system = request.transcript.system
+    # OpenAI now calls this role `developer` and still accepts `system`, the only name that others
+    # know.
     first = {"role": "system", "content": system} if system else None
     buffer = buffer_of(
         request.transcript, vendor, lambda: RequestBuffer(_TurnEncoder(vendor), first)
@@ -112,6 +116,7 @@ def encode(
 @lru_cache(64)
 def _prefix(model: str, tools: tuple[ToolSpec, ...]) -> bytes:
     """Return the bytes before the messages, cached for all agents with the same tools."""
+    # Without `include_usage` OpenAI leaves token counts out of a stream.
     settings: Part = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     if tools:
         settings["tools"] = [_tool(t) for t in tools]
@@ -126,6 +131,8 @@ def _tool(spec: ToolSpec) -> Part:
 def _is_strict(schema: Any) -> bool:
     """Whether OpenAI accepts the schema in strict mode: every object is closed, and requires all
     of its properties."""
+    # In strict mode OpenAI refuses a schema outside of this subset; without it the schema is only a
+    # hint to the model, and the runtime's own check of the answer decides.
     if isinstance(schema, list):
         return all(_is_strict(part) for part in cast(list[Any], schema))
     if not isinstance(schema, dict):
@@ -213,6 +220,8 @@ class _Reader:
     def take(self, event: Part) -> Iterator[str]:
         if event.get("usage"):
             self._count(event["usage"])
+        # Empty in the last event, which has the token counts, and in Azure's first, which has its
+        # filters.
         for choice in event.get("choices") or ():
             if text := self._take_delta(choice.get("delta") or {}):
                 yield text
@@ -294,8 +303,11 @@ class _Reader:
     def _end(self, reason: Any) -> None:
         if reason is None:
             return
+        # Not `is_closed`: the token counts follow in an event of their own, after the finish
+        # reason.
         self.reply.is_ended = True
         self.reply.is_truncated = reason == "length"
+        # OpenRouter's reason when the vendor behind it failed in the middle of a reply.
         if reason == "error":
             raise ModelUnavailable("The response broke off, and the server gives no reason.")
         if reason in ("content_filter", "refusal"):

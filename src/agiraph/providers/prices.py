@@ -113,5 +113,6 @@ class Priced:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         reply = await self.model.reply(request, on_delta)
         usage = reply.usage.bounded()
+        # OpenRouter sends what the call really cost, which is better than any list.
         usd = usage.usd if usage.usd is not None else self.prices.usd(self.name, usage)
         return replace(reply, usage=replace(usage, usd=usd), model=self.name)

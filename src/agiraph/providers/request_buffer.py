@@ -126,6 +126,8 @@ def vendor_parts(turn: Turn, vendor: str) -> list[Part]:
 
 def unchanged_parts(turn: Turn, vendor: str) -> list[Part]:
     """Return all parts of a reply in order; none if the turn's text or calls were changed since."""
+    # A signature covers the reply as the model wrote it. Vendors refuse the whole request if the
+    # text beside the signature is another one.
     parts = vendor_parts(turn, vendor)
     calls = [part["call"] for part in parts if "call" in part]
     text = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
@@ -146,6 +148,8 @@ def is_failed(turn: Turn) -> bool:
 
 def tool_name(name: str) -> str:
     """Return a name that all vendors accept: they refuse other ones, even those a model made up."""
+    # OpenAI and Anthropic allow letters, digits, "_" and "-". Gemini also refuses a digit or a dash
+    # in front.
     clean = _NOT_IN_NAMES.sub("_", name)[:64]
     return clean if clean[:1].isalpha() or clean[:1] == "_" else f"_{clean}"[:64]
 
@@ -159,6 +163,8 @@ def call_id(identity: str, allowed: re.Pattern[str]) -> str:
     """Return the id if the vendor accepts it, else one made from it that stays the same."""
     if allowed.fullmatch(identity):
         return identity
+    # A pure function of the id, because call and result are encoded apart and must match. The
+    # checksum keeps ids apart that begin with the same 24 characters.
     return f"{_NOT_IN_NAMES.sub('_', identity)[:24]}_{crc32(identity.encode()):08x}"
 
 
@@ -168,6 +174,8 @@ def attachment_text(attachment: Attachment) -> str:
         try:
             content = base64.b64decode(attachment.data).decode(errors="replace")
             return f"File {attachment.name}:\n{content}"
+        # The API refuses such data, but a row from a restored backup may contain it. One bad file
+        # must not fail every later request of its thread.
         except binascii.Error:
             pass
     return f"[The file {attachment.name} ({attachment.media_type}) cannot be shown to you.]"

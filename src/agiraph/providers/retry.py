@@ -47,5 +47,7 @@ class Retrying:
         raise AssertionError("every attempt returns, raises or waits")
 
     def _wait_s(self, attempt: int, retry_after: float | None) -> float:
+        # Between half and all of the backoff, at random: agents that were refused together must not
+        # come back together.
         backoff_s = min(self.first_wait_s * 2 ** (attempt - 1), self.max_wait_s)
         return max(retry_after or 0.0, backoff_s * (0.5 + self.jitter() / 2))

@@ -104,6 +104,7 @@ class TextToolModel:
         self, request: Request, rendered: Transcript, key: str, on_delta: OnDelta | None
     ) -> Reply:
         """Return the inner model's reply. Only its text, without calls, reaches `on_delta`."""
+        # Neither tools nor schema: this wire is for servers that refuse such fields or ignore them.
         plain = Request(transcript=rendered, max_output_tokens=request.max_output_tokens)
         if on_delta is None:
             return await self.inner.reply(plain)
@@ -177,6 +178,8 @@ class _RenderedThread:
         has_calls = request.tools and request.may_call
         kind = "json" if request.schema is not None else "calls" if has_calls else "words"
         ending = self._ending
+        # A structured question always gets a new ending: an ending does not say for which schema it
+        # was made.
         if ending is None or ending[1:] != (kind, len(self._new_turns)) or kind == "json":
             ending = _RequestEnding(draw(), kind, len(self._new_turns))
         self._add_request(ending, request.schema)

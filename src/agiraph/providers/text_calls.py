@@ -15,6 +15,8 @@ import orjson
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
 
+# A reply with more calls comes from a model that repeats itself. JSON that is nested deeper than
+# MAX_DEPTH would exhaust Python's stack when it is stored or shown.
 MAX_CALLS = 64
 MAX_DEPTH = 64
 MAX_NAME_CHARS = 128
@@ -26,9 +28,12 @@ _END = "</call>"
 _THINK, _THINK_END = "<think>", "</think>"
 _FENCE_STARTS = frozenset("`~ ")
 """The first characters that a line with a code fence can have."""
+# The possessive quantifiers below (`+` behind a quantifier) forbid backtracking. With it, a page
+# that an agent quotes could keep the event loop busy for minutes.
 _FENCE = re.compile(r" {0,3}(`{3,}+(?!.*`)|~{3,}+)")
 _LOOKS_LIKE_CALL = re.compile(r"^[ \t]*+<call(?=[ >])", re.MULTILINE)
 _JSON_STRING = re.compile(r'"(?:[^"\\]++|\\[^\x00-\x1f])*+"?')
+# Models write line breaks and tabs into JSON strings as they are, most of all in file contents.
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
 _NOT_IN_NAMES = re.compile(r"[\s<>]+")
@@ -144,6 +149,8 @@ class ReplyParser:
         if self._fence:
             return "text"
         if not self._has_begun:
+            # DeepSeek R1, Qwen and others begin their reply with reasoning in this form when the
+            # server does not separate it. A `<think>` later in the text is a quotation.
             if line.startswith(_THINK):
                 return "thinking"
             if _THINK.startswith(line) and not is_whole:

@@ -37,6 +37,8 @@ class UsageReader:
         value = self._fields.get(name)
         if value is None:
             return 0
+        # JSON's `true` is an int to Python. Counts end up in budgets: a negative or huge one would
+        # make a team free, or stop it.
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
             return value
         self.doubts.append(f"{name} is {value!r:.60}")

@@ -88,6 +88,8 @@ VENDORS: tuple[Vendor, ...] = (
         url_variable="OPENROUTER_BASE_URL",
         default_model="anthropic/claude-sonnet-5.5",
     ),
+    # 127.0.0.1 and not "localhost", which may resolve to ::1, where these servers do not listen by
+    # default.
     Vendor(name="ollama", wire=OpenAIModel, base_url="http://127.0.0.1:11434/v1"),
     Vendor(name="lmstudio", wire=OpenAIModel, base_url="http://127.0.0.1:1234/v1"),
     Vendor(name="vllm", wire=OpenAIModel, base_url="http://127.0.0.1:8000/v1"),

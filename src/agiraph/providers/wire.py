@@ -150,6 +150,8 @@ async def request_reply(
 async def _read_response(
     response: Response, reader: ResponseReader, on_delta: OnDelta | None
 ) -> None:
+    # We always ask for a stream, but some compatible servers and gateways answer with one JSON
+    # object.
     is_stream = response.content_type == "text/event-stream"
     try:
         if is_stream:
@@ -170,6 +172,8 @@ async def _read_response(
 async def _read_stream(
     response: Response, reader: ResponseReader, on_delta: OnDelta | None
 ) -> None:
+    # The loop ends at the vendor's last event and not at the end of the body, for which some
+    # servers take seconds.
     events, chunk = EventStreamParser(), b" "
     while chunk and not reader.reply.is_closed:
         chunk = await response.read_chunk()
@@ -201,6 +205,8 @@ def _error_in_response(body: dict[str, Any], prefix: str, *, is_unused: bool) ->
     OpenRouter sends such objects with a numeric `code`, Anthropic with a `type`. `is_unused`: no
     part of the reply arrived before the error.
     """
+    # An unknown error counts as 503: retries are few, and a passing failure that is taken for a
+    # lasting one would park the node until a person comes.
     reason = error_text(orjson.dumps(body))
     error: Any = body["error"]
     details = cast(dict[str, Any], error) if isinstance(error, dict) else {}
@@ -239,6 +245,7 @@ async def retry_without_reasoning(
         return await attempt()
     except ModelRefused as error:
         reason = str(error).lower()
+        # Neither vendor has an error code for it; both name the field in the message.
         if "signature" not in reason and "`thinking`" not in reason:
             raise
         if not drop_reasoning():
@@ -262,6 +269,7 @@ def build_call(call_id: str, name: str, arguments: Any) -> ToolCall:
     parsed: Any = arguments
     if isinstance(arguments, str):
         try:
+            # For a tool without parameters some servers send no arguments at all.
             parsed = orjson.loads(arguments or "{}")
         except orjson.JSONDecodeError:
             parsed = None

@@ -26,6 +26,7 @@ class ManualClock:
         """Move the clock by so many seconds at once, and remember them in `slept`."""
         self.slept.append(seconds)
         self.advance(seconds=seconds)
+        # Lets the tasks run that `advance` has just woken, as a real sleep would.
         await asyncio.sleep(0)
 
     async def sleep_until(self, moment: datetime) -> None:
@@ -39,7 +40,7 @@ class ManualClock:
     def advance(
         self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
-        """Move the clock forward and wake every `reach` whose time has come."""
+        """Move the clock forward and wake every `sleep_until` whose time has come."""
         passed = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         self._now += passed
         self._elapsed += passed.total_seconds()

@@ -51,6 +51,7 @@ class ScriptedModel:
                 tools=tuple(t.name for t in request.tools) if request.may_call else (),
             )
         )
+        # Recorded first, so that a test which holds the gate closed can already read the request.
         if self.gate is not None:
             await self.gate.wait()
         if not self.lines:

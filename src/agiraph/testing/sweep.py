@@ -186,6 +186,8 @@ class Sweep:
         try:
             for k in death:
                 code = self._life(home, _killing(k))
+                # 0: tasks interleave differently each time, so a run may pass fewer points than the
+                # counted one.
                 if code not in (0, -signal.SIGKILL):
                     yield f"{where}: the life to be killed ended with {code}"
                 shutil.copytree(home, root / "seen", symlinks=True, copy_function=_copy)
@@ -213,6 +215,7 @@ class Sweep:
         home.mkdir(parents=True, exist_ok=True)
         child = os.fork()
         if child == 0:
+            # Not sys.exit: cleanup of the parent, such as pytest's, must not run in the child.
             os._exit(self._run_life(home, hook))
         deadline = time.monotonic() + LIFE_S
         handle = os.pidfd_open(child)
@@ -246,6 +249,7 @@ def _counting(log: Path) -> Callable[[str], None]:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def record(point: str) -> None:
+        # One write with O_APPEND for each point: lines of several threads do not mix.
         os.write(file, f"{point}\n".encode())
 
     return record
@@ -258,6 +262,7 @@ def _killing(k: int) -> Callable[[str], None]:
         nonlocal passed
         passed += 1
         if passed == k:
+            # Not an exception: after a real crash no `finally` runs either.
             os.kill(os.getpid(), signal.SIGKILL)
 
     return count

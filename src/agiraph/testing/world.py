@@ -111,6 +111,7 @@ class World:
             web=self._web,
             limits=self._limits,
             on_delta=self._on_delta,
+            # Looked up when a name is first used, so that a test may script models after the start.
             own_models={"scripted": self._scripted},
         )
         if self._validates_events:

@@ -1,4 +1,4 @@
-"""Addresses: the URLs that stand in a text or a thread, to the letter.
+"""Addresses: finds the URLs in a text or a thread, exactly as they are written.
 
 A thread that has read strangers' words may open only addresses that it was given or that its
 searches and pages held: an address that the model makes up could carry secrets out.
@@ -31,6 +31,8 @@ def _readings(raw: str) -> Iterator[str]:
         if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
             whole = before
             break
+    # All readings count, since an address may well end with a bracket. A stranger gains nothing:
+    # each is a part of what stands in the text.
     for reading in (raw, whole):
         yield reading
         yield reading.rstrip(".,;:!?*_)]")

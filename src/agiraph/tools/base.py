@@ -144,7 +144,7 @@ def tool(
 
 
 def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
-    """The `taint_objection` of a tool whose every call has effect beyond the node."""
+    """Object to every call: a `taint_objection` for tools whose effects outlast the node."""
     return "it has effect after this work is done"
 
 
@@ -154,6 +154,7 @@ def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
     for parameter in list(inspect.signature(act).parameters.values())[leading:]:
         empty = parameter.default is inspect.Parameter.empty
         fields[parameter.name] = (hints[parameter.name], ... if empty else parameter.default)
+    # A misspelt argument must not be ignored: the tool would run with a default that nobody chose.
     config = ConfigDict(extra="forbid")
     return create_model(act.__name__, __config__=config, **fields)
 

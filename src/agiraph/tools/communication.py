@@ -56,6 +56,7 @@ def send_message(
             names = ", ".join(bus.name_of(tx, message.recipient) for message in sent)
             return Done(f"Sent to {names or 'nobody: you are alone on this team'}.")
         case word if means_a_person(word):
+            # Hops count messages between agents; a person ends every such chain.
             recipient, hops = planning.person_for(tx, ctx.node), 0
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
@@ -93,6 +94,8 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     unseen = messages.unseen(tx, ctx.agent.id)
     said = [bus.thread_text(tx, m) for m in unseen] or ["No new messages."]
     if unseen:
+        # In the transaction that commits this answer: a crash leaves the messages unseen, and not
+        # lost.
         messages.mark_seen(tx, [m.id for m in unseen])
         tx.emit(ctx.team.id, MessageSeen(message_ids=[m.id for m in unseen]))
     for sent in messages.unseen_from(tx, ctx.agent.id):

@@ -29,7 +29,7 @@ InBackground = Annotated[
 
 
 def hirer(ctx: RunContext) -> Hirer:
-    """Return who hires in this run, and whom and which models they may hire."""
+    """Return this run's agent as a hirer, with the specialists and models that it may hire."""
     return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model)
 
 
@@ -107,6 +107,7 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
     worker = teams.AGENTS.get(tx, earlier.assignee_id)
     if worker.id == ctx.agent.id:
         raise Refused("That work was your own; you remember it.")
+    # A model that names somebody else has mixed up two tasks; to go on silently would hide it.
     if address.strip().lower() not in (worker.name.lower(), worker.role.lower(), worker.id):
         raise Refused(
             f"{earlier.id} was done by {worker.name}; to resume it, give agent={worker.name!r}."
@@ -162,6 +163,7 @@ def task_output(
         and node.assignee_id is None
         and planning.is_ready(tx, node)
     ):
+        # Somebody must own the node now: the call would wait for work that nobody starts.
         planning.assign_ready(tx, node)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     timed_out = f"The time is over. {state} It goes on; ask again later."

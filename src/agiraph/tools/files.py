@@ -152,6 +152,7 @@ async def read_ref(
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
     """Return the file before and after the edit; raise `Refused` unless `old` occurs once."""
     before = _read(ctx, path)
+    # As bytes, so that an edit leaves bytes alone that are not valid UTF-8.
     found = before.count(old.encode())
     if found == 0:
         raise Refused(
@@ -189,6 +190,8 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
 
 
 @tool(
+    # Not repeatable: after the edit `old` is gone, and the repeated call would be refused although
+    # the first one had succeeded.
     effect="once",
     taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,

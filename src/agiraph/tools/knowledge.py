@@ -48,6 +48,7 @@ async def refresh_notes(ctx: RunContext) -> dict[str, str]:
     for draft in await ctx.store.read(rows.accepted, ctx.agent.id):
         with suppress(Refused):  # the notes may be full by now; the draft stays accepted
             await asyncio.to_thread(kept.accept, draft.path, draft.content, today=_today(ctx))
+            # After the file: a crash in between writes the draft once more, which changes nothing.
             await ctx.store.write(notes.mark_written, draft)
     await asyncio.to_thread(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
@@ -81,6 +82,8 @@ async def memory_write(
     """Write a note for later work: the whole file, or an entry in today's log."""
     kept = Notes(ctx.scope)
     if ctx.tainted_by is not None:
+        # Checked now, while the model can correct it: nobody should confirm a note that cannot be
+        # written.
         await asyncio.to_thread(kept.check, path, content, today=_today(ctx))
         draft = await ctx.store.write(
             items.draft,
@@ -164,6 +167,7 @@ async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -
     """Return passages with the query's words, then, if embeddings are installed, similar ones."""
     scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
     found = await ctx.store.read(passages.find, query, **scope, limit=MAX_HITS)
+    # In a thread: loading the vectors takes seconds, and comparing them keeps a processor busy.
     model = await asyncio.to_thread(embeddings)
     if model is None or len(found) >= MAX_HITS:
         return found

@@ -32,6 +32,8 @@ def research_start(
     max_pages: Annotated[int, Field(ge=0, le=research.MOST_PAGES)] = research.PAGES,
 ) -> Answer:
     """Start research in the background."""
+    # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
+    # budget.
     is_reply = ctx.node.lane == "reply"
     node = research.start(
         tx,

@@ -112,6 +112,8 @@ async def bash(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=command,
         cwd=node / "scratch",
+        # No command outlives the node's deadline. One that would have no time left still gets a
+        # moment, so that the model is told "out of time" and not an odd error.
         timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
         env=commands.child_environment(node),
         view=view(ctx, offline=is_offline),
@@ -128,6 +130,8 @@ async def bash(
 
 def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
     """Return what a command of this node sees of the home; None (all) if the kernel is too old."""
+    # An offline command gets its view all the same: the supervisor then refuses to run it, because
+    # a command that must not reach the network may never run unconfined.
     if not offline and not sandbox.is_possible():
         return None
     return sandbox.view_of(
@@ -151,6 +155,8 @@ def _long_outputs(ctx: RunContext) -> list[Path]:
 
 async def _taint_of(ctx: RunContext, command: str) -> str | None:
     """Return the taint of files that the command may read: those that other nodes published."""
+    # By words, because nobody can tell which files a command will read. A path that the command
+    # puts together while it runs is missed.
     if not any(
         word in command for word in ("..", "nodes", "node_", "published", str(ctx.home.path))
     ):

@@ -88,5 +88,7 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
         wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
+    # Granted even to an agent with a list of its own: without a tool that ends the node it could
+    # never hand in.
     endings = {name for name in role.tools if BUILT_IN[name].properties.ends_node}
     return {name: known[name] for name in sorted((wanted & granted) | endings)}

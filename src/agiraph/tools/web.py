@@ -90,6 +90,8 @@ def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
 async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -> Answer:
     """Read a web page as Markdown."""
     page = await pages.read(await ctx.web.fetcher.fetch(url))
+    # Saved whole: the answer holds only the beginning, and a page may have changed when it is read
+    # again.
     path = await asyncio.to_thread(_save, ctx, page)
     await ctx.store.write(_index, ctx, page)
     about = [f"Title: {page.title}" if page.title else "", f"Address: {page.url}"]

@@ -35,6 +35,8 @@ async def _publish(
 ) -> Answer:
     """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
+    # Published before the node's end is committed: a crash in between repeats the call, which finds
+    # the published folder; the other order could end a node whose files were never published.
     manifest = await asyncio.to_thread(folder.publish, summary)
     files = texts.join_limited([texts.truncate(n, texts.TITLE) for n in sorted(manifest)], by=", ")
     return Done(f"Published: {files or 'no files'}.", Finished(summary, reason, manifest, doubts))

@@ -55,6 +55,7 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
+        # A zone such as `fe80::1%eth0` names an interface of this machine.
         if ip.scope_id is not None:
             return False
         ip = ip.ipv4_mapped or ip
@@ -70,6 +71,8 @@ def parse(text: str) -> URL:
         raise Refused(
             f"A URL has between 1 and {MAX_URL_CHARS:,} characters; this has {len(text):,}."
         )
+    # URL parsers disagree about backslashes and control characters: we might check one host and
+    # connect to another.
     if any(
         character.isspace() or ord(character) < 32 or character in "\\\x7f" for character in text
     ):
@@ -86,6 +89,8 @@ def parse(text: str) -> URL:
         raise Refused(f"{text[:80]!r} cannot be read as a URL: {error}.") from error
     if not host or port is None:
         raise Refused(f"{text[:80]!r} names no host.")
+    # `https://bank.example@evil.example/` leads to evil.example. A person who approves the address
+    # would read the first name.
     if url.user is not None or url.password is not None:
         raise Refused("A URL with a user name or password in it is not opened; leave them out.")
     if "%" in host:
@@ -127,6 +132,8 @@ class AddressPolicy:
         host, port = url.raw_host or "", url.port or 0
         if port in self.refused_ports:
             raise Refused(f"Port {port} is this runtime's own; agents may not open it.")
+        # One private address is enough to refuse a host: an attacker's DNS may list a public
+        # address first and a metadata service behind it.
         addresses = await self._look_up(host, port)
         if wrong := [address for address in addresses if not self.allows(address)]:
             raise Refused(

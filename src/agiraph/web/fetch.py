@@ -20,6 +20,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = {
     "User-Agent": AGENT,
     "Accept": "text/html,application/xhtml+xml,text/plain,text/markdown,application/json,*/*;q=0.5",
+    # Only what `_Decompressor` decodes within its limits.
     "Accept-Encoding": "gzip, deflate",
 }
 _TEXTUAL = frozenset(
@@ -113,6 +114,8 @@ class Fetcher:
             return await self._read_body(target, response)
 
     def _session(self, target: Target) -> aiohttp.ClientSession:
+        # A session for each hop: no connection, cookie or DNS answer of one host serves another
+        # one. Without the cache and with the pinned resolver, only the checked addresses are left.
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 resolver=_PinnedResolver(target),
@@ -223,6 +226,7 @@ class _Decompressor:
             except zlib.error as error:
                 raise Refused(f"The page cannot be decompressed: {error}.") from error
             self._bytes_out += len(piece)
+            # Small pages may shrink a lot, such as tables of zeros; they can do no harm.
             if self._bytes_out > 2**20 and self._bytes_out > self._ratio * self._bytes_in:
                 raise Refused(
                     f"The page grows more than {self._ratio} times when it is decompressed. Try "

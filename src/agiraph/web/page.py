@@ -55,6 +55,8 @@ def _decoded(fetched: Fetched) -> str:
         raise Refused(f"{fetched.url} is binary data, not text. Try another source.")
     for charset in (fetched.charset, _declared(body), "utf-8"):
         with contextlib.suppress(LookupError, UnicodeError, ValueError):
+            # The page chooses the name, and Python has codecs, such as zlib, that are no character
+            # sets.
             if charset and codecs.lookup(charset)._is_text_encoding:  # pyright: ignore
                 return body.decode(charset, errors="strict" if charset == "utf-8" else "replace")
     return body.decode("latin-1")
@@ -77,6 +79,8 @@ def _looks_like_html(fetched: Fetched, source: str) -> bool:
 
 
 async def _converted(source: str, url: str) -> tuple[str, str]:
+    # `-I` and an empty environment: the process that reads hostile HTML gets no keys, and imports
+    # nothing from the current folder.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -93,6 +97,7 @@ async def _converted(source: str, url: str) -> tuple[str, str]:
     except TimeoutError:
         raise Refused(f"{url} takes too long to convert to text. Try another source.") from None
     finally:
+        # Cancellation passes here too: a converter must not outlive the call that started it.
         if process.returncode is None:
             process.kill()
             await process.wait()

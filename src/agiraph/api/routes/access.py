@@ -77,11 +77,14 @@ async def read_audit(api: ApiDep, after: After = "", limit: Limit = 100) -> list
 async def sign_in(api: ApiDep, code: Annotated[str, Query(max_length=200)]) -> Response:
     """Exchange a one-time link for a session cookie."""
     issued = await api.store.write(access.redeem, code)
+    # The redirect removes the code from the address bar and the browser's history.
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
         COOKIE,
         issued.secret,
         max_age=int(access.SESSION_LIFE.total_seconds()),
+        # Scripts cannot read the cookie, and other sites' pages cannot make the browser send it.
+        # Over plain http, which only loopback uses, some browsers would not store a Secure cookie.
         httponly=True,
         samesite="strict",
         secure=api.access.is_secure,

@@ -11,13 +11,13 @@ from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
 from agiraph.api.problems import documented
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
-from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.services.lifecycle import conversation
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(tags=["agents"])
@@ -29,6 +29,7 @@ class AttachmentRequest(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=200)
+    # The type goes into a data URL and into requests to vendors: no quotes, spaces or line breaks.
     media_type: str = Field(pattern=r"^[a-z]+/[A-Za-z0-9.+-]+$", max_length=100)
     data: str = Field(description="Base64.", max_length=14_000_000)
 
@@ -82,10 +83,6 @@ class MarkReadRequest(BaseModel):
     seq: int = Field(ge=0, le=2**62, description="The `seq` of the last message that was read.")
 
 
-def _find(tx: Tx, agent: str) -> Agent:
-    return teams.AGENTS.get(tx, agent)
-
-
 @router.get("/teams/{team}/agents", responses=documented(404))
 async def list_agents(
     team: str,
@@ -106,7 +103,7 @@ async def list_agents(
 async def get_agent(agent: str, api: ApiDep, person: PersonDep) -> AgentView:
     """Return one agent with what it is doing now."""
     return await api.store.read(
-        lambda tx: agent_view(tx, roster.member(tx, _find(tx, agent)), person)
+        lambda tx: agent_view(tx, roster.member(tx, AGENTS.get(tx, agent)), person)
     )
 
 
@@ -119,7 +116,7 @@ async def send(
     def say(tx: Tx) -> MessageView:
         said = conversation.say(
             tx,
-            AgentId(_find(tx, agent).id),
+            AgentId(AGENTS.get(tx, agent).id),
             body.message,
             person_id=person,
             client_id=body.client_id,
@@ -136,7 +133,7 @@ async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: Per
     """Mark this agent's messages as read up to a position. The position never moves back."""
 
     def read(tx: Tx) -> None:
-        found = _find(tx, agent)
+        found = AGENTS.get(tx, agent)
         messages.read_up_to(tx, found.team_id, found.id, person, body.seq)
 
     await api.store.write(read)
@@ -169,7 +166,7 @@ async def get_conversation(
     the page before an id. The agent's threads are not included."""
 
     def look(tx: Tx) -> list[MessageView]:
-        found = _find(tx, agent)
+        found = AGENTS.get(tx, agent)
         said = messages.lately(tx, found.team_id, found.id, person, limit=limit, before=before)
         return [message_view(tx, message) for message in said]
 
@@ -183,7 +180,7 @@ async def list_threads(
     """List an agent's threads (work, replies, reflections), oldest first."""
 
     def look(tx: Tx) -> list[ThreadView]:
-        found = threads.of_agent(tx, _find(tx, agent).id)
+        found = threads.of_agent(tx, AGENTS.get(tx, agent).id)
         known: list[str] = [t.id for t in found]
         start = known.index(after) + 1 if after in known else 0
         return [thread_view(t) for t in found[start : start + limit]]

@@ -73,6 +73,8 @@ def _files(api: Api, node: WorkNode) -> list[FileView]:
         home = f"nodes/{node.id}"
         try:
             found = folder.sub(home).walk(limit=FILES_SHOWN)
+        # The folder is missing or has too many files to list; the node itself is still worth
+        # showing.
         except Refused:
             return []
         return [

@@ -32,6 +32,7 @@ PAGE_BYTES = 64 * 1024
 PAGE_EVENTS = 128
 HOLD_S = 0.25
 """How long a page stays in memory for a slow client; afterwards it is read again."""
+# RFC 6455 leaves 4000 to 4999 to applications; 1012 is the registered code for a restart.
 TOO_SLOW, UNAUTHORIZED, UNREADABLE, RESTARTING, TOO_MANY = 4008, 4401, 4400, 1012, 4029
 
 
@@ -136,9 +137,9 @@ class _LiveConnection:
 
     async def run(self, cursors: dict[TeamId, int], *, everything: bool = False) -> None:
         self._subscriber.teams = None if everything else set(cursors)
-        self._api.hub.join(
-            self._subscriber
-        )  # before reading history: no event may fall between history and live
+        # Before history is read: an event committed in between would be in neither. One that is in
+        # both is recognised by its number.
+        self._api.hub.join(self._subscriber)
         sending = asyncio.create_task(self._send_all(cursors, everything=everything))
         closing = asyncio.create_task(self._wait_for_close())
         keeping_alive = asyncio.create_task(self._keep_alive())
@@ -149,6 +150,7 @@ class _LiveConnection:
         finally:
             for task in (sending, closing, keeping_alive):
                 task.cancel()
+            # Wait until the tasks have ended: they still use the socket and the subscriber's queue.
             await asyncio.gather(sending, closing, keeping_alive, return_exceptions=True)
             self._api.hub.leave(self._subscriber)
 
@@ -174,10 +176,12 @@ class _LiveConnection:
     async def _replay(self, cursors: dict[TeamId, int], *, everything: bool) -> None:
         """Send `hello`, then the missed events, page by page."""
         heads = await self._api.store.read(_heads, None if everything else set(cursors))
+        # A write, because the first call creates the id.
         epoch = await self._api.store.write(access.epoch)
         await self._send({"op": "hello", "epoch": epoch, "build": self._api.build, "heads": heads})
         for team_id, head in heads.items():
             after = cursors.get(team_id, head if everything else 0)
+            # A number from the future belongs to another database: one that a backup has replaced.
             if after > head or (everything and head - after > MOST_MISSED):
                 await self._send({"op": "resync", "team_id": team_id, "head": head})
                 after = head
@@ -189,13 +193,14 @@ class _LiveConnection:
     async def _catch_up(self, team_id: TeamId, until: int) -> None:
         """Send the events the client has not got, at least up to this number."""
         before = -1
+        # `before` ends the loop when a page brought nothing new; it would be read for ever
+        # otherwise.
         while before < self._sent[team_id] < until:
             before = self._sent[team_id]
             async with self._api.hub.pages:
                 late = await self._send_page(team_id)
-            if (
-                late is not None
-            ):  # sent without the semaphore, so that a slow client does not block others
+            # Sent without the semaphore, so that a slow client does not block others.
+            if late is not None:
                 await self._send({"op": "event", "event": event_json(late)})
                 self._sent[team_id] = late.seq
 
@@ -246,6 +251,8 @@ class _LiveConnection:
                     return await self._close(UNAUTHORIZED, "Your token is no longer valid.")
             if quiet >= self._api.timeouts.ping_s:
                 quiet = 0.0
+                # Through the queue, so that frames are sent by one task, and a client that reads
+                # nothing fails there.
                 self._subscriber.put({"op": "ping"})
 
     async def _close(self, code: int, reason: str) -> None:

@@ -75,6 +75,8 @@ def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:
     with api.home.team(team_id).folder as folder:
         try:
             data = folder.read(path, offset=offset, limit=MOST_BYTES)
+        # It may be a folder. If it is not, the first refusal explains more than that of the
+        # listing.
         except Refused as refusal:
             try:
                 return _listing(folder, path)

@@ -20,6 +20,7 @@ async def alive() -> HealthView:
 @router.get("/readyz", responses=documented(503, everywhere=False))
 async def ready(api: ApiDep) -> HealthView:
     """Check that the database accepts writes and no background task is failing."""
+    # A write and not a read: from a full or read-only disk rows can still be read.
     await api.store.write(access.epoch)
     if failing := api.failing():
         raise NotReady("; ".join(failing))

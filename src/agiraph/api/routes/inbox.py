@@ -86,6 +86,7 @@ async def answer_item(
     """Answer a question or decide on an approval. The first answer counts: a second gets 409."""
 
     def answer(tx: Tx) -> InboxItem:
+        # Raises NotFound for a message to somebody else: nobody answers in another person's name.
         inbox.item(tx, person, MessageId(item))
         words = body.text or body.note
         answers.answer_question(

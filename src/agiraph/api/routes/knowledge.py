@@ -8,7 +8,6 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.views import HeldView
-from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
@@ -50,15 +49,11 @@ class NewInsight(NewMemory):
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
 
 
-def _agent(tx: Tx, agent: str) -> Agent:
-    return AGENTS.get(tx, agent)
-
-
 @router.get("/agents/{agent}/memories", responses=documented(404))
 async def list_memories(agent: str, api: ApiDep, limit: Limit = 100) -> list[Memory]:
     """List what an agent remembers about the person."""
     return await api.store.read(
-        lambda tx: items.memories(tx, AgentId(_agent(tx, agent).id), limit=limit)
+        lambda tx: items.memories(tx, AgentId(AGENTS.get(tx, agent).id), limit=limit)
     )
 
 
@@ -69,7 +64,7 @@ async def add_memory(
     """Add a memory about the person."""
 
     def add(tx: Tx) -> Memory:
-        found = _agent(tx, agent)
+        found = AGENTS.get(tx, agent)
         return items.remember(tx, found, body.content, author=person, valid_until=body.valid_until)
 
     return await idempotently(add, status=201)  # pyright: ignore[reportReturnType]
@@ -79,7 +74,7 @@ async def add_memory(
 async def forget_memory(agent: str, memory: str, api: ApiDep, person: PersonDep) -> Response:
     """Remove a memory; this can be undone."""
     await api.store.write(
-        lambda tx: items.forget(tx, AgentId(_agent(tx, agent).id), memory, author=person)
+        lambda tx: items.forget(tx, AgentId(AGENTS.get(tx, agent).id), memory, author=person)
     )
     return Response(status_code=204)
 
@@ -95,7 +90,7 @@ async def list_insights(
     """List what an agent has learned for its work."""
 
     def look(tx: Tx) -> list[Insight]:
-        found = _agent(tx, agent)
+        found = AGENTS.get(tx, agent)
         return items.insights(tx, found.id, query=query, type=type, limit=limit)
 
     return await api.store.read(look)
@@ -110,7 +105,7 @@ async def add_insight(
     def add(tx: Tx) -> Insight:
         return items.learn(
             tx,
-            _agent(tx, agent),
+            AGENTS.get(tx, agent),
             body.type,
             body.content,
             author=person,
@@ -125,7 +120,7 @@ async def add_insight(
 async def remove_insight(agent: str, insight: str, api: ApiDep, person: PersonDep) -> Response:
     """Remove an insight; this can be undone."""
     await api.store.write(
-        lambda tx: items.remove(tx, AgentId(_agent(tx, agent).id), insight, author=person)
+        lambda tx: items.remove(tx, AgentId(AGENTS.get(tx, agent).id), insight, author=person)
     )
     return Response(status_code=204)
 
@@ -146,7 +141,7 @@ async def list_changes(
         raise Refused("Set `after` or `before`, not both.")
 
     def look(tx: Tx) -> list[Change]:
-        found = _agent(tx, agent).id
+        found = AGENTS.get(tx, agent).id
         if after:
             return rows.changes(tx, found, after=after, limit=limit)
         return rows.lately(tx, found, before=before, limit=limit)

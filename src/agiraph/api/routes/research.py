@@ -52,6 +52,7 @@ async def start_research(
     agent: str, body: NewResearch, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> NodeView:
     """Start research on a question in the background; the report arrives in the inbox."""
+    # Read before the transaction, which must not wait for files.
     known = await asyncio.to_thread(specialists, api.home)
 
     def start(tx: Tx) -> NodeView:

@@ -153,6 +153,7 @@ async def hit_webhook(
     ] = None,
 ) -> Firing:
     """Fire a webhook trigger. The request carries the trigger's own secret instead of a token."""
+    # More than the trigger ever shows to a model (`EXCERPT_CHARS`); the rest need not be decoded.
     body = (await request.body())[:100_000].decode(errors="replace")
     return await api.store.write(
         due.receive_request, TriggerId(trigger), secret, body, delivery=delivery

@@ -109,6 +109,7 @@ def event(cls: type[E]) -> type[E]:
     if cls.event_type in REGISTERED:
         raise TypeError(f"{cls.event_type!r} has two classes: give {cls.__name__} its own type.")
     made = value(cls)
+    # A default of None marks a field as optional; the stored JSON leaves it out when it is None.
     made.required_fields = tuple(f.name for f in fields(made) if f.default is not None)  # pyright: ignore
     made.optional_fields = tuple(f.name for f in fields(made) if f.default is None)  # pyright: ignore
     made.required_values = _values_getter(made.required_fields)

@@ -143,7 +143,7 @@ def _seen_result(block: dict[str, Any]) -> SeenMessage:
 
 
 def _blocks(said: Says) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each content block as it starts, and the deltas that fill it."""
+    """Yield each content block as it starts, with the deltas that fill it."""
     if said.thinking:
         parts = pieces(said.thinking, said.chunk)
         deltas = [{"type": "thinking_delta", "thinking": part} for part in parts]
@@ -153,13 +153,14 @@ def _blocks(said: Says) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]
         parts = pieces(said.text, said.chunk)
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in parts]
     for call in said.calls:
+        # Anthropic's first delta of a call is empty.
         parts = ["", *pieces(arguments_text(call), said.chunk)]
         deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, deltas
 
 
 def _message(seen: Seen, said: Says, output: int | None = None) -> dict[str, Any]:
-    """The message around its blocks. A stream opens with it, before the output is counted."""
+    """Return the message without its blocks; a stream begins with it, before output is counted."""
     return {
         "id": f"msg_{seen.index:06}",
         "type": "message",

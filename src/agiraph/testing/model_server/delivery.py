@@ -56,6 +56,7 @@ async def deliver(
             return _hang_up(request, await _send(request, rendered, limit=limit))
         case Stall(after_bytes=limit, then=then):
             await _send(request, _render(form, seen, then, numbers), limit=limit)
+            # Ends by cancellation, when the client disconnects or the server stops.
             never: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()
             return await never
         case Trickle(size=size, then=then, seconds=pause):

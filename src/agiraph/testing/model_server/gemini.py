@@ -85,6 +85,7 @@ class Gemini:
         yield self.frame(_response(seen, said, [end], _finish(said)))
 
     def frame(self, event: dict[str, Any]) -> bytes:
+        # Google ends lines with "\r\n", the others with "\n".
         return b"data: %b\r\n\r\n" % orjson.dumps(event)
 
     def error(self, code: int, message: str) -> dict[str, Any]:

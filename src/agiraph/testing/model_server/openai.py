@@ -86,6 +86,7 @@ class OpenAI:
             finish = None if delta else _finish(said)
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
             chunk = _envelope(seen, "chat.completion.chunk", [choice])
+            # As OpenAI does: null in all chunks but the last, which in turn has no choices.
             yield self.frame(chunk | {"usage": None} if with_usage else chunk)
         if with_usage:
             chunk = _envelope(seen, "chat.completion.chunk", [])
@@ -125,7 +126,7 @@ def _seen_call(item: dict[str, Any]) -> SeenCall:
 
 
 def _deltas(said: Says) -> Iterator[dict[str, Any]]:
-    """The reply piece by piece; the empty one at the end carries the finish reason."""
+    """Yield the reply in pieces. The last one is empty: it goes with the finish reason."""
     yield {"role": "assistant", "content": ""}
     for piece in pieces(said.thinking, said.chunk):
         yield {"reasoning_content": piece}

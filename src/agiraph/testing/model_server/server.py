@@ -134,6 +134,7 @@ class ModelServer:
             self._announce()
 
     def _announce(self) -> None:
+        # Wakes everyone who waits now: waiters are released even if the event is cleared at once.
         self._moved.set()
         self._moved.clear()
 
