@@ -19,6 +19,7 @@ from agiraph.domain.access import SCOPES, Scope, covers
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.persons import OWNER
 from agiraph.services import access
+from agiraph.store.tx import Tx
 from tests.api.serving import Served
 from tests.api.serving import serving as served_api
 
@@ -189,6 +190,17 @@ async def test_the_audit_says_who_did_what_and_how_it_went(served: Served) -> No
         ("admin", "DELETE", f"/api/teams/{team['id']}", 204),
     ]
     assert operator.secret not in str(audit)
+
+
+async def test_the_audit_names_a_request_that_failed_with_an_error_of_ours(served: Served) -> None:
+    def damage(tx: Tx) -> None:
+        tx.run("alter table teams rename to teams_before")
+
+    await served.world.store.write(damage)
+    status, _ = await served.ask("POST", "/teams", {"goal": "g", "start": False})
+    _, audit = await served.ask("GET", "/audit")
+    assert status == 500
+    assert [(d["method"], d["path"], d["status"]) for d in audit] == [("POST", "/api/teams", 500)]
 
 
 BOUND: list[object] = []

@@ -86,6 +86,16 @@ async def test_no_key_can_be_read_by_a_command(agiraph: Shell) -> None:
     assert key not in server.requests[1].messages[-1].text
 
 
+async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
+    agiraph.home.mkdir()
+    (agiraph.home / "agiraph.toml").write_text("[command_limits]\nfile_mib = 1\n")
+    steps = [says(call("bash", command="head -c 3000000 /dev/zero > big; wc -c < big")), FINISH]
+    async with ModelServer(steps) as server:
+        assert (await on(agiraph, server)("run", "Write a large file")).code == 0
+
+    assert "1048576" in server.requests[1].messages[-1].text
+
+
 async def test_wrong_use_is_told_in_one_line(agiraph: Shell) -> None:
     wrong = {
         (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',

@@ -84,6 +84,21 @@ async def test_what_is_wrong_is_said_plainly(
     assert KEY not in str(refused.value)
 
 
+async def test_a_redirect_is_not_followed_with_the_key() -> None:
+    received: list[str] = []
+
+    def elsewhere(request: web.Request, given: Any) -> web.Response:
+        received.append(str(request.headers))
+        return web.json_response(ANSWERS["brave"])
+
+    async with engine("brave", elsewhere) as other:
+        moved = web.Response(status=307, headers={"Location": f"{other.base_url}/search"})
+        async with engine("brave", lambda r, g: moved) as made:
+            with pytest.raises(Refused, match="redirects to another address"):
+                await made.search("bread", limit=5)
+    assert received == []
+
+
 @pytest.mark.parametrize("body", ["", "no json", '{"web": {"results": {}}}', "[" * 100_000])
 async def test_an_answer_that_cannot_be_read_is_told(body: str) -> None:
     async with engine("brave", lambda r, g: web.Response(text=body)) as made:

@@ -160,18 +160,27 @@ class AccessMiddleware:
                 status = message["status"]
             await send(message)
 
-        with contextlib.suppress(_TooLarge):
-            await self._app(scope, receive_limited, send_unless_too_large)
+        try:
+            with contextlib.suppress(_TooLarge):
+                await self._app(scope, receive_limited, send_unless_too_large)
+        except Exception:
+            # An outer layer of Starlette turns it into the 500: the response starts after this.
+            await self._audit(scope, 500)
+            raise
         if size > BODY_LIMIT:
             await _refuse(scope, receive, send, _too_large())
             status = 413
-        # Written after the response, in a transaction of its own: a crash in between loses the
-        # entry, but an audit that cannot be written never undoes what was done.
-        caller: Caller | None = scope["state"].get("caller")
-        if scope["method"] not in _SAFE and caller is not None:
-            await self._audit(caller, scope, status)
+        await self._audit(scope, status)
 
-    async def _audit(self, caller: Caller, scope: Scope, status: int) -> None:
+    async def _audit(self, scope: Scope, status: int) -> None:
+        """Add a request that may change something to the audit log.
+
+        Written after the response, in a transaction of its own: a crash in between loses the
+        entry, but an audit that cannot be written never undoes what was done.
+        """
+        caller: Caller | None = scope["state"].get("caller")
+        if scope["method"] in _SAFE or caller is None:
+            return
         # If the store is unreachable, the request has failed too and its response says so.
         with contextlib.suppress(StoreUnavailable):
             await self._access.store.write(

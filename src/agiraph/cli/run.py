@@ -137,6 +137,7 @@ class Run:
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
             web=self._settings.web,
+            limits=self._settings.limits,
             on_delta=lambda _, words: self._progress.show_delta(words),
         )
         try:

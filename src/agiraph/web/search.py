@@ -114,9 +114,13 @@ class RemoteEngine:
         """Return the body of the response, cut off just above the largest size."""
         payload: dict[str, Any] = {"json" if api.method == "POST" else "params": query}
         headers = {"Accept": "application/json"} | api.headers(self.key)
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        # Redirects are not followed: aiohttp would send the key along to wherever they point.
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
-            session.request(api.method, self._url(api), headers=headers, **payload) as response,
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.request(
+                api.method, self._url(api), headers=headers, allow_redirects=False, **payload
+            ) as response,
         ):
             self._check(response)
             raw = b""
@@ -144,6 +148,12 @@ class RemoteEngine:
             raise Refused(
                 f"The search engine ({self.name}) does not accept our key (HTTP {status}). Only "
                 "the human can fix that. Go on without searching, and say so."
+            )
+        if 300 <= status < 400:
+            raise Refused(
+                f"The search engine ({self.name}) redirects to another address (HTTP {status}), "
+                "which is not followed. Only the human can fix that: its base URL in agiraph.toml "
+                "must be the final one. Go on without searching, and say so."
             )
         if status >= 400:
             raise Refused(
