@@ -63,7 +63,7 @@ class Runtime:
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
-        ticker: TriggerWorker,
+        trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
     ) -> None:
         self.home = home
@@ -73,7 +73,7 @@ class Runtime:
         self.models = models
         self.engine = engine
         self.outbox = outbox
-        self.trigger_worker = ticker
+        self.trigger_worker = trigger_worker
         self.periodic = periodic
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
@@ -127,16 +127,18 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        outbox = Outbox(store, clock, channels or {}, alone=lock is not None, periodic=periodic)
-        ticker = TriggerWorker(
+        outbox = Outbox(
+            store, clock, channels or {}, is_sole_process=lock is not None, periodic=periodic
+        )
+        trigger_worker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
             periodic=periodic,
             callbacks=callbacks or {},
-            alone=lock is not None,
+            is_sole_process=lock is not None,
         )
-        return cls(home, lock, store, models, engine, outbox, ticker, periodic)
+        return cls(home, lock, store, models, engine, outbox, trigger_worker, periodic)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
-from agiraph.location import FILE, IN_FILE, Place, chain, find, written_in
+from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.http_proxy import Proxies
 from agiraph.providers.prices import Prices, Terms
@@ -35,7 +35,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Place):
+class Settings(Location):
     """All settings of an installation."""
 
     model: str

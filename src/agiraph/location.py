@@ -25,7 +25,7 @@ TABLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Location:
     """A home, its database and its server."""
 
     home: Path
@@ -35,11 +35,11 @@ class Place:
     """The API's token; empty: the token file in the home is used."""
 
 
-def find(environ: Mapping[str, str] = os.environ) -> Place:
+def find(environ: Mapping[str, str] = os.environ) -> Location:
     """Return the place from the environment, agiraph.toml and defaults, in this order."""
     home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
     written = written_in(home / FILE)
-    return Place(
+    return Location(
         home=home,
         database_url=environ.get("AGIRAPH_DATABASE_URL")
         or written.get("database_url", f"sqlite:///{home / 'agiraph.db'}"),

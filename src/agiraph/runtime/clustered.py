@@ -80,7 +80,7 @@ class ClusteredEngine:
             asyncio.create_task(deliver, name="queue"),
             asyncio.create_task(control, name="control"),
             asyncio.create_task(self._show_loop_alive(), name="turn"),
-            asyncio.create_task(self._periodic.repeat("timers", self._keep_time), name="timers"),
+            asyncio.create_task(self._periodic.repeat("timers", self._fire_timers), name="timers"),
             asyncio.create_task(
                 self._periodic.repeat("reconciling queues", self._reconcile), name="reconcile"
             ),
@@ -191,8 +191,8 @@ class ClusteredEngine:
             if node is not None and node.cancel_requested:
                 task.cancel()
 
-    async def _keep_time(self) -> Wait | None:
-        """Ring the timers that are due; else return the pause before the next check."""
+    async def _fire_timers(self) -> Wait | None:
+        """Fire the timers that are due, or return the pause before the next check."""
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
         if due is None or due > self._clock.now():

@@ -35,13 +35,13 @@ class Outbox:
         clock: Clock,
         channels: Mapping[str, Channel],
         *,
-        alone: bool,
+        is_sole_process: bool,
         periodic: PeriodicTasks | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._channels = dict(channels)
-        self._alone = alone
+        self._is_sole_process = is_sole_process
         self._periodic = periodic or PeriodicTasks(clock)
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
@@ -54,7 +54,10 @@ class Outbox:
         if wanted or await self._store.read(rows.channels):
             # The settings of the installation are its owner's, and so are the channels in them.
             await self._store.write(
-                deliveries.open_channels, wanted, person_id=OWNER, alone=self._alone
+                deliveries.open_channels,
+                wanted,
+                person_id=OWNER,
+                is_sole_process=self._is_sole_process,
             )
         self._store.subscribe(self._after_commit)
         self._tasks = [
@@ -132,7 +135,7 @@ class Outbox:
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
         if due is not None:
             waits.append(asyncio.create_task(self._clock.sleep_until(due)))
-        if not self._alone:
+        if not self._is_sole_process:
             waits.append(asyncio.create_task(asyncio.sleep(POLL_S)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -141,13 +141,13 @@ def _as_inbox(texts: Sequence[str]) -> bytes:
 
 def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     unseen = messages.unseen(tx, lease.agent_id)
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:
         text = bus.thread_text(tx, message)
-        page, turn = threads.append(
+        append_at, turn = threads.append(
             tx,
-            page,
+            append_at,
             node_id=lease.node_id,
             role="user",
             ref=message.id,
@@ -163,14 +163,14 @@ def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
 
 def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int) -> Turn:
     """Send the messages and record how far the outbox was carried, in one transaction."""
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     for number, (to, text) in enumerate(outgoing[:MAX_MESSAGES], start=1):
         if number == MAX_MESSAGES < len(outgoing):
             text += f"\n({len(outgoing) - number} more messages stand in its thread.)"
         _send(tx, lease, to, text)
     _, turn = threads.append(
         tx,
-        page,
+        append_at,
         node_id=lease.node_id,
         role="user",
         ref=f"{_CARRIED}{len(seen)}",

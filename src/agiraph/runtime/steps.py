@@ -79,7 +79,7 @@ class Steps:
             ctx.lease,
             answers=ctx.take_deferred_answers(),
             notes=notes,
-            hear=deliver_mail,
+            deliver_mail=deliver_mail,
             reservation=self.budget.reservation(ctx),
             paid_from=ctx.envelopes,
         )

@@ -29,6 +29,8 @@ async def fire_due(store: Store, periodic: PeriodicTasks) -> None:
             with periodic.isolated(f"timer {timer}"):
                 await store.write(timers.fire_due, timer)
                 continue
-            await store.write(waits.put_off, timer, RETRY_AFTER)  # `isolated` caught an error
+            await store.write(
+                waits.postpone_timer, timer, RETRY_AFTER
+            )  # `isolated` caught an error
     else:
         periodic.item_succeeded(ALL)

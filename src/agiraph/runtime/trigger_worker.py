@@ -43,7 +43,7 @@ class TriggerWorker:
     clock: Clock
     periodic: PeriodicTasks
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
-    alone: bool = True
+    is_sole_process: bool = True
     """Whether no other process works on this database."""
     _listeners: list[EventListener] = field(default_factory=list[EventListener])
     """The triggers that wait for events, as of the last read."""
@@ -59,8 +59,8 @@ class TriggerWorker:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     async def start(self) -> None:
-        if self.alone:
-            await self.store.write(triggers.forget_takers)
+        if self.is_sole_process:
+            await self.store.write(triggers.release_errands)
         self.store.subscribe(self._after_commit)
         self._rescan()
         self._tasks = [
@@ -147,7 +147,7 @@ class TriggerWorker:
 
     async def _run(self, errand: Errand) -> None:
         trigger = await self.store.read(TRIGGERS.get, errand.trigger_id)
-        if errand.id == triggers.look_of(trigger.id).id:
+        if errand.id == triggers.file_check_of(trigger.id).id:
             await self._read_watched_files(trigger, errand)
             return
         name = str(trigger.payload["callback"])

@@ -34,7 +34,7 @@ GROUP = 256
 SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
-LOOK_SECONDS = 5.0
+FILE_CHECK_S = 5.0
 """How often an idle store checks that its files are still there."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
@@ -113,7 +113,7 @@ class _Job:
     result: Any = None
     error: BaseException | None = None
     aftermath: Aftermath | None = None
-    alone: bool = False
+    runs_alone: bool = False
     """Its group was rolled back because a verb raised; it is retried in its own transaction."""
 
 
@@ -148,7 +148,7 @@ class SqliteStore:
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
         self._waiter.start()
-        self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
@@ -194,8 +194,8 @@ class SqliteStore:
         if self._is_closed:
             return
         self._is_closed = True
-        self._looking.cancel()
-        self._look(again=False)  # rescue rows of a file that is gone
+        self._file_check.cancel()
+        self._check_files(again=False)  # rescue rows of a file that is gone
         while self._busy:
             self._rested.clear()
             await self._rested.wait()
@@ -219,10 +219,10 @@ class SqliteStore:
                 # Any error: without this thread no write would ever be answered again.
                 self._loop.call_soon_threadsafe(self._give_up, error)
 
-    def _look(self, *, again: bool = True) -> None:
+    def _check_files(self, *, again: bool = True) -> None:
         """Check the files of an idle store; if one is gone, rescue the rows from the open file."""
         if again:
-            self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
+            self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
         if not self._busy and (loss := self._files.loss()) is not None:
             self._busy = True
             self._chores.put(lambda: self._refuse(loss))
@@ -275,9 +275,9 @@ class SqliteStore:
         """
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
         try:
-            self._heed_others()
+            self._drop_stale_ends()
             while self._waiting and len(self._group) < GROUP:
-                if self._group and (self._group[0].alone or self._waiting[0].alone):
+                if self._group and (self._group[0].runs_alone or self._waiting[0].runs_alone):
                     break
                 job = self._waiting.popleft()
                 self._group.append(job)
@@ -293,7 +293,7 @@ class SqliteStore:
         self._chores.put(self._commit)
         return None
 
-    def _heed_others(self) -> None:
+    def _drop_stale_ends(self) -> None:
         """Drop cached event numbers if another program has written since the last transaction."""
         [version] = self._connection.execute("pragma data_version").fetchone()
         if version != self._version:
@@ -306,7 +306,7 @@ class SqliteStore:
         if len(self._group) == 1:
             return self._acknowledge()
         for job in reversed(self._group):
-            job.alone = True
+            job.runs_alone = True
             self._waiting.appendleft(job)
         self._group = []
         return self._begin()

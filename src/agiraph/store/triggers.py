@@ -238,14 +238,14 @@ def drop_errands(tx: Tx, trigger_id: TriggerId) -> None:
 
     A request to call the embedding program's function stays: its firing is recorded already.
     """
-    tx.run("delete from errands where id = :id", id=look_of(trigger_id).id)
+    tx.run("delete from errands where id = :id", id=file_check_of(trigger_id).id)
 
 
-def look_of(trigger_id: TriggerId) -> Errand:
+def file_check_of(trigger_id: TriggerId) -> Errand:
     return Errand(f"look:{trigger_id}", trigger_id, "")
 
 
-def forget_takers(tx: Tx) -> int:
+def release_errands(tx: Tx) -> int:
     """Let errands be taken again. Only for a runtime that is alone on the database."""
     return tx.run("update errands set taken_at = null where taken_at is not null")
 

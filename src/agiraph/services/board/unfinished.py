@@ -25,7 +25,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     number of that reply in the thread. The runner parks the node next; if it dies before that, the
     next claim finds the waits and parks the node.
     """
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
     found = _open_children(tx, lease) | _open_questions(tx, lease)
@@ -35,7 +35,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
     text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(
-        tx, page, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
+        tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
 

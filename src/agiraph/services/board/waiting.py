@@ -166,11 +166,11 @@ def _append_answer(
 ) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
-    page = threads.append_point(tx, wait.thread_id)
+    append_at = threads.append_point(tx, wait.thread_id)
     if text is None:
         return
     calls = threads.open_calls(tx, wait.thread_id)
-    if not wait.call_id and (calls or page.head == 0):
+    if not wait.call_id and (calls or append_at.head == 0):
         # Vendors refuse a message between a call and its answer, and nothing may precede the
         # assignment. The agent hears the answer as mail at its next yield point instead.
         return messages.mark_answer_unseen(tx, wait.waiting_on.id)
@@ -184,7 +184,7 @@ def _append_answer(
         )
     threads.append(
         tx,
-        page,
+        append_at,
         node_id=wait.node_id,
         role="tool" if is_call else "user",
         ref=wait.call_id if is_call else str(wait.waiting_on),

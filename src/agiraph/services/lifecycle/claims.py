@@ -151,7 +151,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     """
     threads.check_lease(tx, lease)
     # A sender takes the same lock before it writes a message. So the message is either here for
-    # `_unheard_interrupts`, or its sender finds the node waiting and ends the wait.
+    # `_unseen_interrupts`, or its sender finds the node waiting and ends the wait.
     teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     open_waits = waits.of_node(tx, node.id)
@@ -168,15 +168,15 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     leases.end_run(tx, lease)
     tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=on, reason=reason))
     stage_clocks.pause_or_resume_above(tx, node.id)
-    if said := _unheard_interrupts(tx, node):
+    if said := _unseen_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
     planning.assign_unowned(tx, node.team_id)  # the node may have created work for others
     tx.wake(lease.agent_id, node.lane)  # the next node of the queue may be able to run
     return None
 
 
-def _unheard_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
-    """Return the unheard messages that end this node's waits at once.
+def _unseen_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
+    """Return the unseen messages that end this node's waits at once.
 
     A node that parks as a whole (its model is refused, it crashed) may do so before it hears its
     mail. A message from before its claim must not end that wait: the node would park and start

@@ -106,19 +106,19 @@ def end_reply(
         in_reply_to=asked[-1].id if asked else None,
         refusable=False,
     )
-    unheard = [message for message in asked if message.seen_at is None]
+    unseen = [message for message in asked if message.seen_at is None]
     if work == "not_needed":
         # Leave the messages unseen for a node that waits for the person: a message that needs no
         # work may be the answer to its question.
         if not waiting.asks_person(tx, agent.id):
-            messages.mark_seen(tx, [message.id for message in unheard])
+            messages.mark_seen(tx, [message.id for message in unseen])
     elif work == "started":
         if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
-            messages.mark_seen(tx, [message.id for message in unheard])
-    elif unheard and not nodes.has_open(tx, agent.id):
-        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
+            messages.mark_seen(tx, [message.id for message in unseen])
+    elif unseen and not nodes.has_open(tx, agent.id):
+        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unseen))
     else:
-        waiting.interrupt(tx, agent.id, asked, asking_only=not unheard)
+        waiting.interrupt(tx, agent.id, asked, asking_only=not unseen)
     endings.end_node(tx, lease, outcome)
 
 

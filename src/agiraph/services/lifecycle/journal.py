@@ -61,7 +61,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CatchUpResult:
     """What a yield point found: new turns, or the reason why the node must stop."""
 
     turns: list[Turn]
@@ -106,36 +106,36 @@ def catch_up(
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
     notes: Sequence[SystemNote] = (),
-    hear: bool = True,
+    deliver_mail: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
-) -> Heard:
+) -> CatchUpResult:
     """The yield point: write answers, notes and new mail, and reserve money for the next call.
 
     All of it commits together. The reservation is an intent: if the thread ends with it after a
-    crash, the call may have reached the vendor and is charged. `hear=False` leaves the mail for the
-    next yield point. The envelopes in `paid_from` are locked, the outermost first.
+    crash, the call may have reached the vendor and is charged. `deliver_mail=False` leaves the mail
+    for the next yield point. The envelopes in `paid_from` are locked, the outermost first.
     """
     writer = _ThreadWriter(tx, lease)
     for call, done in answers:
         writer.answer(call, done)
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
-        return Heard([], news.halt)
+        return CatchUpResult([], news.halt)
     if spent := budgets.check_envelopes(tx, lease, paid_from):
-        return Heard([], spent=spent)
+        return CatchUpResult([], spent=spent)
     turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
-    if hear and news.mail:
-        turns += _hear_mail(tx, lease, writer)
+    if deliver_mail and news.mail:
+        turns += _deliver_mail(tx, lease, writer)
     if reservation is not None:
         reserved = Reserved(tokens=reservation.tokens, usd=reservation.usd)
         turns.append(
             writer.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
         )
-    return Heard(turns)
+    return CatchUpResult(turns)
 
 
-def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
+def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
     unseen = messages.unseen(tx, lease.agent_id)
     messages.mark_seen(tx, [m.id for m in unseen])
@@ -288,11 +288,13 @@ class _ThreadWriter:
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
         self._lease = lease
-        self._page = threads.check_lease(tx, lease)
+        self._append_at = threads.check_lease(tx, lease)
 
     def write(self, **turn: Any) -> Turn:
         node_id = self._lease.node_id
-        self._page, written = threads.append(self._tx, self._page, node_id=node_id, **turn)
+        self._append_at, written = threads.append(
+            self._tx, self._append_at, node_id=node_id, **turn
+        )
         return written
 
     def answer(self, call: ToolCall, done: Done) -> Turn:

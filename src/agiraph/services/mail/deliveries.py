@@ -32,14 +32,16 @@ ChannelKinds = Mapping[str, frozenset[MessageKind]]
 """The kinds of messages that each channel sends, by the channel's name."""
 
 
-def open_channels(tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, alone: bool) -> None:
+def open_channels(
+    tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, is_sole_process: bool
+) -> None:
     """Register the channels of this process. They get messages to the person from now on.
 
     A process that is alone on the database removes all other channels; otherwise they may belong to
     another process.
     """
     deliveries.add_channels(tx, wanted, person_id=person_id)
-    if not alone:
+    if not is_sole_process:
         return
     deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
     for channel in deliveries.channels(tx):

@@ -64,7 +64,7 @@ def fire_due(tx: Tx, trigger_id: TriggerId) -> None:
 
 def apply_file_hashes(tx: Tx, trigger_id: TriggerId, hashes: FileHashes) -> None:
     """Continue with a due trigger whose watched files have been read."""
-    triggers.drop_errand(tx, triggers.look_of(trigger_id).id)
+    triggers.drop_errand(tx, triggers.file_check_of(trigger_id).id)
     locked = _lock_active(tx, trigger_id)
     if locked is not None and locked[0].due_at is not None and locked[0].due_at <= tx.now:
         registry.kind_of(locked[0]).on_files_read(tx, *locked, hashes)

@@ -71,7 +71,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
         if config.watch and not nodes.has_open(tx, agent.id):
             # No file is read inside a transaction: the trigger worker does it, then calls
             # on_files_read.
-            return triggers.leave_errand(tx, triggers.look_of(trigger.id))
+            return triggers.leave_errand(tx, triggers.file_check_of(trigger.id))
         return self._wake_or_sleep(tx, trigger, agent, config, {})
 
     def on_files_read(self, tx: Tx, trigger: Trigger, agent: Agent, hashes: FileHashes) -> None:
