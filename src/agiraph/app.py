@@ -78,6 +78,8 @@ class Runtime:
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
+        # On PostgreSQL there is no lock to watch: processes share the home, and rows decide who
+        # works.
         if lock is not None:
             watching = periodic.repeat("checking the home's lock", partial(self._check_lock, lock))
             self._lock_watch = asyncio.create_task(watching, name="lock")
@@ -153,6 +155,8 @@ class Runtime:
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        # Runs first: each gives its node back in a transaction. A message that a run still sends is
+        # a row, so whatever the stopped outbox does not send goes out at the next start.
         await self.engine.stop()
         await self.outbox.stop()
         await self.trigger_worker.stop()
@@ -162,6 +166,7 @@ class Runtime:
         await _cancelled(self._lock_watch)
         await self.stop()
         await self.models.close()
+        # After `stop`, whose runs still write.
         await self.store.close()
         self.home.folder.close()
         # Last: from here on another process may open the home.
@@ -180,10 +185,12 @@ class Runtime:
 
 async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
     """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
+    # The lock before the database: a second runtime must be refused before it migrates or writes.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
         store = await open_store(url, clock, sole=True)
     except BaseException:
+        # Also when the start is cancelled: else the home stays locked while this process lives.
         if lock is not None:
             lock.release()
         raise

@@ -68,6 +68,7 @@ _CHANNELS = "channels"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
+# User and password in an address such as AGIRAPH_DATABASE_URL: people paste this list into reports.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
@@ -104,6 +105,7 @@ class _Picker:
         found = Setting(value=default, origin="default")
         if (key := IN_FILE.get(name, "")) in self.written:
             found = Setting(value=chain(self.written[key]), origin=FILE)
+        # A variable that is set but empty counts as unset: containers often pass such variables on.
         if self.environ.get(name):
             found = Setting(value=self.environ[name], origin="environment")
         masked = "set" if name in SECRETS and found.value else found.value
@@ -126,6 +128,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
+    # For the list of settings only: `find` has read the address from the same variables.
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
     web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
@@ -227,6 +230,8 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
             raise Misconfigured(
                 f"{path}: commands.{where}: {first['msg']}. Write {example}."
             ) from error
+        # A program sees the variables named here and no others: the environment holds the vendors'
+        # keys.
         seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
         found[name] = Command(
             command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
@@ -257,6 +262,8 @@ def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
         where = f"{path}: [servers.{name}]"
         if not isinstance(table, dict):
             raise Misconfigured(f"{where} must be a table: {example}.")
+        # A model is named provider/model; a server with a provider's name would hide one of the
+        # two.
         if name in _NOT_SERVERS:
             raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
         if not _SERVER_NAME.fullmatch(name):

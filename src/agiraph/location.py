@@ -37,6 +37,7 @@ class Location:
 
 def find(environ: Mapping[str, str] = os.environ) -> Location:
     """Return the place from the environment, agiraph.toml and defaults, in this order."""
+    # `or`: a variable that is set but empty counts as unset.
     home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
     written = written_in(home / FILE)
     return Location(

@@ -42,12 +42,17 @@ def hide() -> None:
         # Not dumpable: other processes of the same user cannot read this one's memory or environ.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         return
+    # /proc shows the environment that a process was started with, whatever it does to `os.environ`.
+    # So the secrets can only be removed by executing the program again.
     secret = {name: value for name, value in os.environ.items() if is_secret(name) and value}
     if not secret:
         return
     reader, writer = os.pipe()
+    # The pipe's buffer (64 KiB on Linux) must hold all of it: the reader starts only after the
+    # exec, so a write that does not fit would block for ever.
     os.write(writer, json.dumps(secret).encode())
     os.close(writer)
+    # Python marks descriptors close-on-exec, and the new process needs this one.
     os.set_inheritable(reader, True)
     environment = {name: value for name, value in os.environ.items() if name not in secret}
     environment[PIPE_VARIABLE] = str(reader)
@@ -61,6 +66,8 @@ def keep(secrets: Mapping[str, str]) -> None:
         if len(value) >= SHORTEST_SECRET:
             raw = value.encode()
             forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
+            # Needles are only added: a token that was replaced may still appear in what is written
+            # later.
             _needles.extend(form for form in sorted(forms) if form not in _needles)
 
 
@@ -128,6 +135,7 @@ class Redactor:
 
 
 def _masked(length: int) -> bytes:
+    # The length stays, because a tar member's size is written before its content.
     return (_MASK + b"*" * length)[:length]
 
 

@@ -105,6 +105,8 @@ class RunContext:
         self.add_turns(
             Turn(
                 thread_id=self.lease.thread_id,
+                # The number that the later write gives it too: the lease makes this run the only
+                # writer.
                 seq=self.transcript.head + 1,
                 node_id=self.node.id,
                 role="tool",
@@ -118,6 +120,8 @@ class RunContext:
 
     def take_deferred_answers(self) -> list[tuple[ToolCall, Done]]:
         """Return the answers for the write that follows, and forget them."""
+        # Forgotten even if the write fails: the run then starts again from the thread, where the
+        # calls have no answer, and `Steps.recover` settles them.
         taken, self.deferred_answers = self.deferred_answers, []
         return taken
 

@@ -61,6 +61,7 @@ class ChangeFeed:
 
     async def start(self) -> None:
         """Publish the events that commit from now on. Readers fetch earlier ones themselves."""
+        # Before LISTEN: `_catch_up_all` runs after it and finds the events that commit in between.
         self._cursors = await self._store.read(events.heads, archived=True)
         listening = listen(
             *(self._url, (EVENTS_CHANNEL, REPLY_TEXT_CHANNEL)),
@@ -78,6 +79,8 @@ class ChangeFeed:
     async def _on_notification(self, notification: Notification) -> None:
         if notification.channel == EVENTS_CHANNEL:
             team_id, _, seq = notification.payload.rpartition(" ")
+            # One catch-up reads past many notifications; those that arrive for the same events need
+            # no query.
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
@@ -96,6 +99,8 @@ class ChangeFeed:
             cursor = self._cursors.get(team_id, 0)
             rows = await self._store.read(events.after, team_id, cursor, limit=PAGE_EVENTS)
             for event in rows:
+                # The cursor moves before `publish`: an event that cannot be published is skipped
+                # once and not retried for ever.
                 self._cursors[team_id] = event.seq
                 self._note_finished(event)
                 self._publish(event)
@@ -110,6 +115,8 @@ class ChangeFeed:
             self._finished[event.data["node_id"]] = 0
         elif event.type == "node.assigned":  # the node is retried
             self._finished.pop(event.data["node_id"], None)
+        # Oldest first. Without a limit, a process that serves for months would remember every
+        # thread.
         while len(self._finished) > MAX_FINISHED:
             self._finished.popitem(last=False)
 
@@ -130,12 +137,16 @@ class ReplyTextSender:
         last = self._latest.get(words.thread_id)
         if last is not None and last.after == words.after:
             words = replace(words, offset=last.offset + len(last.text))
+        # Also for text that is dropped below: the next offset then shows readers that a piece is
+        # missing.
         self._latest[words.thread_id] = words
         pending = self._pending.get(words.thread_id)
         if not self._has_room(words):
             return
         if pending is None or pending.after != words.after:
             self._pending[words.thread_id] = words
+        # After a dropped piece, text that follows would stand at a wrong offset: it is dropped,
+        # too.
         elif pending.offset + len(pending.text) == words.offset:
             self._pending[words.thread_id] = replace(pending, text=pending.text + words.text)
         if self._task is None or self._task.done():

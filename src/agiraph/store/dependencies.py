@@ -7,6 +7,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
+# Dependencies and waits are one graph. A wait for a stage is an edge to each node of the stage.
 _AHEAD = (
     "select needs_id from dependencies where node_id = :id"
     " union select n.id from waits w join nodes n on w.waiting_on = 'node:' || n.id"

@@ -74,6 +74,7 @@ def approval(tx: Tx, ref: str) -> Message | None:
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     """Return the newest unanswered question of this node with these words, whatever the spacing."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"
+    # Compared in words: a model that repeats its question rarely repeats its line breaks.
     asked = MESSAGES.select(tx, where, id=node_id)
     return next((q for q in asked if q.text.split() == text.split()), None)
 
@@ -192,6 +193,8 @@ def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
+# The same kinds as in the index `messages_in_inbox`: with other kinds neither database would use
+# it.
 _TO_PERSON = (
     "recipient = :person"
     " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
