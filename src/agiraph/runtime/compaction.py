@@ -52,6 +52,7 @@ class Compaction:
                 notice = SystemNote(flush, prompt("compaction_flush"))
                 if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
                     return reason
+            # If something follows the notice, the reply to it is stored: a crash came after it.
             if transcript.last_spoken.ref == flush:
                 reply = await steps.think(ctx, "compaction")
                 if outcome := await steps.act(ctx, reply.calls):
@@ -76,6 +77,8 @@ class Compaction:
         return True
 
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
+        # Read from rows and files, not asked of the model: a summary may forget
+        # or invent open tasks.
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)

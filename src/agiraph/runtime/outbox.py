@@ -89,6 +89,7 @@ class Outbox:
 
     async def _serve(self, name: str, channel: Channel) -> Wait | None:
         """Send due deliveries; if there are none, return the wait for the next one."""
+        # Before the read, so that a delivery which is committed meanwhile is not missed.
         self._alarms[name].clear()
         due = await self._store.read(rows.next_due, name)
         if due is not None and due <= self._clock.now():
@@ -122,6 +123,7 @@ class Outbox:
             await self._retry_later(delivery, repr(error))
         else:
             self._periodic.item_succeeded(what)
+            # A crash before this commit sends the message again when the claim has run out.
             await self._store.write(deliveries.mark_sent, delivery)
 
     async def _retry_later(
@@ -135,6 +137,7 @@ class Outbox:
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
         if due is not None:
             waits.append(asyncio.create_task(self._clock.sleep_until(due)))
+        # Another process may queue a delivery without telling this one, or die while it sends one.
         if not self._is_sole_process:
             waits.append(asyncio.create_task(asyncio.sleep(POLL_S)))
         try:

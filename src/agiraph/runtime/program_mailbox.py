@@ -64,6 +64,8 @@ class ProgramMailbox:
         if news.mail:
             texts, turns = await ctx.store.write(_deliver, ctx.lease)
             ctx.add_turns(*turns)
+            # A crash before this append loses nothing: `write_files` makes the
+            # inbox anew from the thread.
             with suppress(Refused):  # the program replaced its inbox by something else
                 await asyncio.to_thread(self._folder.append, INBOX, _as_inbox(texts))
         await self._send_next(whole_lines=True)
@@ -83,6 +85,7 @@ class ProgramMailbox:
         start = _carried_bytes(self._ctx, data)
         piece = data[start : start + PIECE_BYTES]
         if start + len(piece) < len(data):
+            # At the end of a line, if there is one: a message must not be cut in two.
             piece = piece[: piece.rfind(b"\n") + 1] or piece
         if not piece.strip():
             return False
@@ -119,6 +122,7 @@ def _carried_bytes(ctx: RunContext, data: bytes) -> int:
     for turn in reversed(own_turns(ctx)):
         if (turn.ref or "").startswith(_CARRIED):
             seen = turn.outbox
+            # The hash of what was carried: a program that rewrites its outbox begins a new one.
             return seen.end if seen and _digest(data[: seen.end]) == seen.sha256 else 0
     return 0
 

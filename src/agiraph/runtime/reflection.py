@@ -119,6 +119,7 @@ async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
         parse=read_insights,
     )
     learned = await ask(steps, ctx, question)
+    # Also without insights: the threads are marked, so that nobody reviews them again.
     await ctx.store.write(reflection.store_insights, ctx.lease, learned or ())
 
 

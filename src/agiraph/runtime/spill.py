@@ -22,6 +22,7 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
     """Return the answer; a long one as its beginning, its end and the name of a file with all."""
     if len(answer.text) <= ANSWER_CHARACTERS:
         return answer
+    # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
     path = f"agents/{ctx.agent.name}/results/{ctx.lease.thread_id}-{name}.txt"
 

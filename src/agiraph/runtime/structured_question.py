@@ -65,6 +65,7 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
         following, failure = again, None
         try:
             schema = None if attempt == again else question.schema
+            # After a crash the thread may hold the answer already; it was paid for.
             answer = _answer_to(ctx.transcript, attempt)
             answer = answer or await _think(steps, ctx, question.name, schema)
             if (parsed := question.parse(value_in(answer.text))) is not None:
@@ -124,6 +125,7 @@ def value_in(text: str) -> Any:
         if start < 0:
             return None
         try:
+            # Brackets in prose, such as `{name}`, begin no JSON; an empty value does not count either.
             value, _ = decoder.raw_decode(text, start)
         except (json.JSONDecodeError, RecursionError):
             continue

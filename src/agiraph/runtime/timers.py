@@ -25,6 +25,7 @@ async def fire_due(store: Store, periodic: PeriodicTasks) -> None:
         raise
     except Exception as error:
         periodic.item_failed(ALL, error, "each is fired by itself")
+        # Read anew: another process may have fired some of them since.
         for timer in await store.read(waits.due):
             with periodic.isolated(f"timer {timer}"):
                 await store.write(timers.fire_due, timer)

@@ -95,6 +95,7 @@ class Tracing:
             name,
             kind=self._kinds[kind],
             attributes=attributes,
+            # OpenTelemetry would add the error's text and traceback to the span.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:

@@ -18,6 +18,7 @@ async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
         await clock.sleep_until(clock.now() + INTERVAL)
 
     async def check() -> Wait:
+        # A read first: while nobody works, the check costs no transaction and no fsync.
         if await store.read(nodes.at_work):
             await store.write(stalled.check_all)
         return wait

@@ -50,6 +50,7 @@ def issue(
     it is revoked."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
+    # Only the digest is stored: whoever reads the database or a backup cannot sign in.
     secret = secrets.token_urlsafe(32)
     token = Token(
         id=new_id("pass"),
@@ -93,6 +94,8 @@ def authenticate(tx: Tx, secret: str) -> Bearer | None:
     """Return the token of this secret with its person; None if it is unknown, expired, revoked or
     a link."""
     found = access.by_digest(tx, digest(secret))
+    # The secret of a link stands in a URL, and so in histories and logs: it can
+    # only be redeemed, once.
     if found is None or found.kind == "link" or not _is_valid(tx, found):
         return None
     person = PERSONS.find(tx, found.person_id)

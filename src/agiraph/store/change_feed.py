@@ -145,9 +145,9 @@ class ReplyTextSender:
             return
         if pending is None or pending.after != words.after:
             self._pending[words.thread_id] = words
-        # After a dropped piece, text that follows would stand at a wrong offset: it is dropped,
-        # too.
         elif pending.offset + len(pending.text) == words.offset:
+            # Only text that follows directly. After a dropped piece the rest of the reply is
+            # dropped as well: readers refuse text with a hole.
             self._pending[words.thread_id] = replace(pending, text=pending.text + words.text)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send_pending(), name="telling")

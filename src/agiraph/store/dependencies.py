@@ -67,8 +67,9 @@ def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
 def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
     """Return whether `start` needs or waits for `goal`, directly or through other nodes.
 
-    A caller that adds a wait holds the team's row lock: otherwise two transactions could each add
-    half of a cycle.
+    A caller that adds a wait between nodes that are committed holds the team's row lock: otherwise
+    two transactions could each add half of a cycle. `planning.add_dependencies` needs no such lock,
+    because its node is new in the same transaction and no other transaction can refer to it.
     """
     seen, ahead = {start}, [start]
     while ahead:

@@ -38,6 +38,8 @@ FILE_CHECK_S = 5.0
 """How often an idle store checks that its files are still there."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
+# The table whose cached rows a statement makes stale. It must begin the statement: a change inside
+# of a `with` would not be noticed.
 _CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
 _compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
 
@@ -126,12 +128,14 @@ class SqliteStore:
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._files = SqliteFiles(path)
         try:
+            # Locked before it is opened, because opening migrates it.
             if sole:
                 self._files.own()
             self._connection = sqlite_connection.ready(path)
         except BaseException:
             self._files.close()
             raise
+        # After the opening: SQLite has created the WAL and the shared memory file by now.
         self._files.remember()
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
@@ -155,7 +159,11 @@ class SqliteStore:
         self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
         if not self._busy:
             self._busy = True
+            # Not at once: verbs that other tasks queue in this turn of the event loop
+            # share the transaction.
             self._loop.call_soon(self._begin)
+        # If the caller is cancelled, its verb still runs and commits, and the listeners are
+        # told (`_acknowledge`).
         return await future
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -164,6 +172,7 @@ class SqliteStore:
             if connection is None:
                 connection = self._reading.connection = self._open_reader()
             tx = SqliteTx(connection, self.clock.now())
+            # A snapshot: in WAL mode all statements of the query see the state of its first one.
             connection.execute("begin")
             try:
                 return query(tx, *args, **kwargs)
@@ -184,6 +193,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
         self._open_readers.append(connection)
+        # A query that writes by mistake must fail: the writer's caches would know nothing of it.
         connection.execute("pragma query_only = on")
         return connection
 
@@ -196,6 +206,7 @@ class SqliteStore:
         self._is_closed = True
         self._file_check.cancel()
         self._check_files(again=False)  # rescue rows of a file that is gone
+        # Verbs that are queued still commit: their callers wait for an answer.
         while self._busy:
             self._rested.clear()
             await self._rested.wait()
@@ -302,9 +313,11 @@ class SqliteStore:
 
     def _undo(self) -> None:
         self._connection.execute("rollback")
+        # The numbers of the group's events are free again.
         self._ends.clear()
         if len(self._group) == 1:
             return self._acknowledge()
+        # Back to the head of the queue, in their order.
         for job in reversed(self._group):
             job.runs_alone = True
             self._waiting.appendleft(job)
@@ -312,6 +325,7 @@ class SqliteStore:
         return self._begin()
 
     def _commit(self) -> None:
+        # Before the commit: rows in an unlinked file are gone as soon as it is closed.
         if (loss := self._files.loss()) is not None:
             self._refuse(loss)
             return
@@ -338,6 +352,8 @@ class SqliteStore:
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._ends.clear()
+        # The transaction could not begin. The oldest verb gets the error, so that each attempt
+        # answers a caller; those behind it are tried next.
         if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())
         for job in self._group:
@@ -354,6 +370,8 @@ class SqliteStore:
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
+            # Whatever a verb raises belongs to its caller. In a callback of the event loop a
+            # KeyboardInterrupt or SystemExit would end the process.
             if is_environment_error(error):
                 raise
             job.error = error
@@ -373,6 +391,7 @@ class SqliteStore:
                 job.future.set_exception(job.error)
             else:
                 job.future.set_result(job.result)
+            # `set_result` only schedules a caller: the listeners run before any caller continues.
             if job.error is None and job.aftermath is not None:
                 for listener in self._listeners:
                     listener(job.aftermath)

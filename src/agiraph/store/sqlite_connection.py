@@ -23,7 +23,10 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
+        # sqlite3 begins no transaction by itself; the store begins and commits its own.
         isolation_level=None,
+        # The event loop and the writer thread use one connection, never at the same time: `_busy`
+        # passes it from one to the other.
         check_same_thread=False,
         cached_statements=512,
     )
@@ -46,14 +49,21 @@ def ready(path: Path) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    # Only before the first table and before WAL mode; later it changes nothing.
     connection.execute(f"pragma page_size = {PAGE_BYTES}")
     connection.execute("pragma journal_mode = wal")
+    # In WAL mode NORMAL does not sync at a commit: a power cut would lose
+    # acknowledged transactions.
     connection.execute("pragma synchronous = full")
+    # Off by default, and a setting of the connection, not of the file.
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma cache_size = -16000")
+    # 4000 pages of 1 KiB are as much as SQLite's default, 1000 pages of 4 KiB.
     connection.execute("pragma wal_autocheckpoint = 4000")
     _check(connection, path)
     connection.execute("begin immediate")
+    # Under the write lock: of two processes that open an old file, the second waits
+    # and finds it migrated.
     current = connection.execute("pragma user_version").fetchone()[0]
     if current > migrate.newest():
         raise StoreDamaged(

@@ -156,6 +156,7 @@ class SqliteFiles:
         """Copy all rows to a new file, once. No transaction may be open on the connection."""
         if self.saved is not None:
             return
+        # The temporary folder second: a reboot may empty it.
         for folder in (self._place(), Path(tempfile.gettempdir())):
             try:
                 self.saved = self._copy(connection, folder)
@@ -171,6 +172,7 @@ class SqliteFiles:
         target = Path(name)
         try:
             with contextlib.closing(sqlite3.connect(target)) as copy:
+                # The person is told to move this file, so it must survive a power cut.
                 copy.execute("pragma synchronous = full")
                 connection.backup(copy)
         except BaseException:

@@ -27,6 +27,7 @@ from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
+# Of 63 bits: 4 billion turns for each of 2 billion threads. 4294967296 in the SQL is 2^32.
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
 _APPEND = (
@@ -34,6 +35,8 @@ _APPEND = (
     " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
     " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
+# Row lock and end of the thread in one statement. `PostgresTx.one` runs it twice, because the
+# subquery may see the state before the wait for the lock.
 _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
@@ -136,6 +139,7 @@ def append(
         usage=usage or Usage(),
         **details,
     )
+    # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.tainted_by is not None:
         taint(tx, at.thread_id, turn.tainted_by)
     _insert(tx, at.base, turn, has_usage=usage is not None, has_details=bool(details))
@@ -347,6 +351,7 @@ def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
 
 def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
     """Return an id for the next child thread. The parent's row lock keeps it unique."""
+    # For its row lock only: two children that are opened at once would count the same siblings.
     append_point(tx, parent_id)
     row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
     return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")

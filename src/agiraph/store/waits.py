@@ -23,6 +23,7 @@ class Wait:
     created_at: datetime
 
 
+# Several nodes may wait on the same key, so no function gets or updates a wait by it.
 WAITS = Table("waits", Wait, key="waiting_on")
 
 

@@ -55,6 +55,8 @@ class Smtp:
             if self.user:
                 server.login(self.user, self.password)
             refused = server.send_message(email, self.sender, self.recipients)
+        # The server took the message for some recipients and not for others. The next attempt sends
+        # it to all again, with the same Message-ID.
         if refused:
             raise smtplib.SMTPRecipientsRefused(refused)
 

@@ -45,5 +45,6 @@ def unbind(tx: Tx, request: MessageId) -> None:
 
 
 def _digest(call: ToolCall) -> str:
+    # Sorted: a model may give the same arguments in another order.
     arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]

@@ -67,6 +67,7 @@ def charge_lost_call(tx: Tx, lease: Lease) -> None:
         return
     held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
     spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
+    # A stale lease raises here, which takes back the charge with the rest of the transaction.
     append_at = threads.check_lease(tx, lease)
     threads.append(
         tx, append_at, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."

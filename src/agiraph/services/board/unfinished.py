@@ -32,6 +32,8 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     if not found:
         return []
     for waiting_on, what in found.items():
+        # One call id for all of them: the first wait that ends drops the others
+        # (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
     text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(
@@ -49,9 +51,8 @@ def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     for child in nodes.children(tx, lease.node_id):
         if child.status.is_final:
             continue
-        child = NODES.get(
-            tx, child.id, lock=True
-        )  # it must not end between this check and the commit of the wait
+        # Locked: it must not end between this check and the commit of the wait.
+        child = NODES.get(tx, child.id, lock=True)
         if child.status.is_final or not _will_end(tx, lease, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)

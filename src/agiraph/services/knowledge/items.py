@@ -65,6 +65,8 @@ def remember(
         valid_until=valid_until,
         sources=(source,) if source else (),
     )
+    # Before the comparison with known items: two transactions that store the same statement would
+    # otherwise each find no twin.
     teams.lock(tx, agent.id)
     return cast(Memory, _merge_in(tx, memory, author=author))
 
@@ -93,6 +95,7 @@ def learn(
     content = _checked_content(content)
     identity = _identity(agent.id, source_thread_id, content)
     teams.lock(tx, agent.id)
+    # The same words from the same thread: a crash made the reflection run again.
     if (known := INSIGHTS.find(tx, identity)) is not None:
         return known
     held = held or (source_thread_id is not None and _was_removed(tx, agent.id, content))
@@ -228,6 +231,8 @@ def undo(tx: Tx, change_id: str) -> Change:
         raise Conflict(f"{change_id} was undone at {change.undone_at:%Y-%m-%d %H:%M} UTC.")
     teams.lock(tx, change.agent_id)
     mine = {touched.id for touched in change.touched}
+    # Undone in the reverse order only: a later change has stored this one's
+    # result as its state before.
     for later in rows.changes(tx, change.agent_id, after=change.id, limit=10_000):
         if later.undone_at is None and any(touched.id in mine for touched in later.touched):
             raise Refused(

@@ -60,6 +60,8 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             budget=Budget(turns=TURNS),
             lane="reflection",
         )
+    # The caller holds the agent's row lock, so the reflection cannot be claimed
+    # while threads are added.
     found += threads.of_reflection(tx, node.id)
     found.sort(key=lambda thread: (thread.closed_at or tx.now, thread.id))
     for thread in found[:-MAX_THREADS]:

@@ -29,6 +29,7 @@ def answer_question(
         settled = waiting.settle(tx, WaitingOn("answer", question_id), text)
         late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
+        # Without a text: the call is not answered but made, when the node runs again.
         settled = waiting.settle(tx, WaitingOn("approval", question_id), None) or _has_ended(
             tx, question
         )

@@ -155,6 +155,7 @@ def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     message = MESSAGES.get(tx, message_id, lock=True)
     if message.kind != "briefing" or not is_person(message.recipient):
         raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
+    # Two ratings at once must not move the threshold from the same value.
     team = TEAMS.get(tx, message.team_id, lock=True)
     rating: Rating = "up" if up else "down"
     if message.rating == rating:

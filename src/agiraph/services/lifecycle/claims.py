@@ -33,6 +33,8 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     if (only is not None and agent.team_id != only) or not _may_run(tx, agent, queue):
         return None
     left = nodes.running(tx, queue)
+    # No owner: it died. Our own: a run of this process ended without giving the node back, because
+    # the store failed (`Dispatcher._release`).
     if left is not None and left.owner not in (None, owner):
         return None
     node = left or nodes.next_assigned(tx, queue)
@@ -40,6 +42,7 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         return None
     if node.cancel_requested:
         endings.end_cancelled(tx, node)
+        # The same transaction goes on: the queue must not wait for another wake.
         return claim(tx, queue, owner=owner, only=only)
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
     spoken = threads.last_turn_of_agent(tx, thread.id)
@@ -204,5 +207,6 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     timer = new_id("timer")
     on = WaitingOn("time", timer)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
+    # Timer and wait commit together: a node that sleeps without a timer would never wake.
     waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))

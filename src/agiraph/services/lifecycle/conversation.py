@@ -48,6 +48,8 @@ def say(
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; nobody there can receive messages.")
     answered = not nudge and agent.kind == "llm"
+    # Under the agent's row lock: of two requests with the same client_id, the second finds the
+    # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
     return bus.send(
         tx,
@@ -140,6 +142,7 @@ def start_work(
         assignee_id=agent.id,
         tainted_by=tainted_by,
     )
+    # The new node takes over the attachments of these messages (`executor._load`).
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node

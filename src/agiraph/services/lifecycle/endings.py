@@ -32,6 +32,8 @@ from agiraph.store.tx import Tx
 def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     """End the node with this outcome, report it, and turn unread mail into the next work."""
     threads.check_lease(tx, lease)
+    # Mail to this agent takes the same lock: it arrives before this end, and becomes work below, or
+    # after it, and finds an idle agent.
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     status, text, doubts = _as_stored(outcome)
@@ -58,6 +60,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent)
     idle.start_if_idle(tx, agent, node)
+    # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
     tx.wake(agent.id, node.lane)
@@ -85,6 +88,7 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
         return
     if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
+        # The row, not the signal below, is the request: every later claim and yield point reads it.
         NODES.update(tx, node_id, cancel_requested=True)
         tx.cancel(node.assignee_id, node.lane)
         # If the runner is dead, nobody hears the cancel. The wake makes another runner claim the
@@ -131,6 +135,8 @@ def _end_without_run(
     _cancel_children(tx, node)
     _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
+        # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
+        # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
         _turn_late_mail_into_work(tx, agent)
         idle.start_if_idle(tx, agent, node)
@@ -160,6 +166,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
     A creator that waits gets the answer to its wait and no second message.
     """
+    # Before `settle`, which deletes the waits.
     told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
@@ -243,6 +250,8 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
         elif unmet and dependent.if_unmet == "ask":
             _ask_coordinator(tx, dependent, what)
         elif dependent.assignee_id is not None:
+            # Nodes without an assignee follow in `planning.assign_unowned`, at the end of the
+            # transaction.
             planning.assign_ready(tx, dependent)
 
 

@@ -119,6 +119,7 @@ def catch_up(
     writer = _ThreadWriter(tx, lease)
     for call, done in answers:
         writer.answer(call, done)
+    # The answers are written even if the node must stop now: the calls have been made.
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
         return CatchUpResult([], news.halt)
@@ -137,6 +138,8 @@ def catch_up(
 
 def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
+    # Without the agent's lock: a message that commits meanwhile stays unseen
+    # until the next yield point.
     unseen = messages.unseen(tx, lease.agent_id)
     messages.mark_seen(tx, [m.id for m in unseen])
     tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
@@ -173,6 +176,8 @@ def reply(
         usage=usage,
         provider_data=provider_data or ProviderData(),
     )
+    # In one commit with the reply: a crash between the two would lose the cost or
+    # charge it as lost, too.
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
@@ -244,6 +249,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
             timer = new_id("timer")
+            # Two waits of one call. The first that ends answers the call and drops the other.
             late = WaitingOn("time", timer)
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
             waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
@@ -259,6 +265,8 @@ def perform(
 ) -> tuple[Answer, list[Turn]]:
     """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
+    # After the check of the lease: a fenced runner must change nothing, and the
+    # thread's lock is first.
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 

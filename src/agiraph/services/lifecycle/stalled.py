@@ -48,6 +48,8 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
         return 0.0
     if last.timeout_s is not None:
         return last.timeout_s
+    # The reply with the call stands before its intent. 40 turns reach over the intents and answers
+    # of about twenty earlier calls of that reply.
     before = threads.turns(tx, last.thread_id, after=max(last.seq - 40, 0), limit=40)
     for turn in reversed(before):
         for call in turn.calls:
@@ -59,6 +61,7 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
 def report(tx: Tx, node_id: NodeId) -> bool:
     """Mark a node as stalled and report it; False if it was marked before or no longer runs."""
     node = NODES.get(tx, node_id, lock=True)
+    # Under the row lock: each working process has a watchdog, and one of them reports.
     if node.stalled_at is not None or node.status is not NodeStatus.RUNNING:
         return False
     NODES.update(tx, node_id, stalled_at=tx.now)

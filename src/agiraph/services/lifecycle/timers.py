@@ -13,6 +13,7 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
     A timer's row is deleted in the transaction that acts on it. Of two processes that see the same
     timer, one deletes the row and acts; the other finds no row and does nothing.
     """
+    # `timer_ids` may name timers that another process has fired since they were read.
     fired = [timer for timer in timer_ids or waits.due(tx) if waits.take_due_timer(tx, timer)]
     # Each prefix belongs to one kind of timer; ids of plain timers have none.
     for timer in fired:

@@ -97,6 +97,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
         if not news and (closed := _closed_without_news(tx, trigger, config)):
             return self._sleep(tx, trigger, closed)
         slot = f"beat {trigger.fired + trigger.skipped + 1}"
+        # The news quotes titles of other agents' work.
         tainted_by = taint.of_board(tx, ended)
         done = self.fire(tx, trigger, slot, news=_as_text(news), tainted_by=tainted_by)
         if done.outcome != "skipped" and hashes:
@@ -105,6 +106,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
 
     def _sleep(self, tx: Tx, trigger: Trigger, closed: _Closed) -> None:
         if trigger.until is not None and closed.until > trigger.until:
+            # It would only be due after its end, so `rearm` ends it now.
             return self.rearm(tx, trigger, closed.until)
         # Counted, without a row in firings: a heartbeat without news must not fill the database.
         return firing.arm(tx, trigger, closed.until, gated=trigger.gated + 1, gate=closed.why)

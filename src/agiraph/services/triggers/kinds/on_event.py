@@ -80,8 +80,12 @@ class OnEvent(Kind[OnEventConfig]):
         Stops at an event that comes too soon after the last firing; the cursor stays before it.
         """
         config = self.read(trigger.config)
+        # Before the events: those that commit while they are read have higher numbers and
+        # wait for the next call.
         head = events.head(tx, trigger.team_id)
         batch = triggers.events_after_cursor(tx, trigger, config.event_pattern, limit=BATCH_EVENTS)
+        # A batch that is not full holds every match up to `head`, so the cursor may
+        # pass all other events.
         cursor = min(batch[-1].seq, head) if len(batch) == BATCH_EVENTS else head
         due: datetime | None = None
         for event in batch:
@@ -93,6 +97,7 @@ class OnEvent(Kind[OnEventConfig]):
             tainted_by = taint.of_nodes(tx, filter(None, [event.data.get("node_id")]))
             slot = f"event {event.seq}"
             self.fire(tx, trigger, slot, news=_as_news(event), tainted_by=tainted_by)
+            # For the counts and the time that `fire` has just stored.
             trigger = TRIGGERS.get(tx, trigger.id)
             if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
                 cursor = event.seq

@@ -27,6 +27,7 @@ class Webhook(Kind[WebhookConfig]):
     def stored_config(
         self, tx: Tx, team_id: TeamId, config: WebhookConfig, given: dict[str, Any]
     ) -> dict[str, Any]:
+        # The row keeps the hash of the secret alone.
         return {key: value for key, value in given.items() if key != "secret"}
 
     def given_secret(self, config: WebhookConfig) -> str | None:
