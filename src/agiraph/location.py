@@ -36,7 +36,7 @@ class Location:
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Location:
-    """Return the place from the environment, agiraph.toml and defaults, in this order."""
+    """Return the location from the environment, agiraph.toml and defaults, in this order."""
     # `or`: a variable that is set but empty counts as unset.
     home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
     written = written_in(home / FILE)
@@ -69,7 +69,7 @@ def written_in(path: Path) -> dict[str, Any]:
 
 
 def chain(value: Any) -> Any:
-    """Join a list of models into one name: each is the fallback of the one before."""
+    """Join a list of models into one setting; each model is the fallback of the one before it."""
     if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
         return ", ".join(cast(list[str], value))
     return cast(Any, value)

@@ -179,7 +179,7 @@ class Streak:
 
     @property
     def description(self) -> str:
-        """A sentence: what fails, how often, since when, and the last error."""
+        """Return a sentence: what fails, how often, since when, and the last error."""
         assert self.since is not None
         assert self.error is not None
         said = f"{self.what} has failed {_times(self.count)} since {_moment(self.since)}"

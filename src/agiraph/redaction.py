@@ -112,7 +112,7 @@ class Redactor:
         yield self.finish()
 
     def feed(self, piece: bytes) -> bytes:
-        """Take a piece; return redacted bytes, except an end in which a secret may begin."""
+        """Return a piece redacted; its end, where a secret may begin, comes with the next piece."""
         data = self._redacted(self._kept + piece)
         end = max(len(data) - self._overlap, 0)
         self._kept = data[end:]

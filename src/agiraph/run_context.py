@@ -83,14 +83,14 @@ class RunContext:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long this run may still take; None without a time limit."""
+        """Return the seconds that this run may still take; None without a time limit."""
         if self.deadline is None:
             return None
         return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
 
     @property
     def tainted_by(self) -> str | None:
-        """Where words in this thread came from that nobody on the team vouches for."""
+        """Return the source of words in this thread that nobody vouches for; None without any."""
         return self.transcript.tainted_by
 
     def defer_answer(self, call: ToolCall, answer: Done) -> None:

@@ -229,7 +229,7 @@ def _is_shared(settings: Settings) -> bool:
 async def _feeding_hub(
     settings: Settings, runtime: Runtime, hub: Hub, forwarder: _DeltaForwarder
 ) -> AsyncGenerator[None]:
-    """Feed the hub with events and reply pieces: of this process, or of all processes."""
+    """Pass events and pieces of replies to the hub: from this process, or from all processes."""
 
     def draft(words: Words) -> PartialReply:
         return PartialReply(
@@ -256,7 +256,7 @@ async def _feeding_hub(
         on_reply_text=lambda words: hub.publish_remote_delta(
             draft(words), words.text, words.offset
         ),
-        failures=runtime.periodic.streak("hearing of events"),
+        failures=runtime.periodic.streak("listening for events"),
     )
     await feed.start()
     try:

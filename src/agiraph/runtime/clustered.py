@@ -72,7 +72,7 @@ class ClusteredEngine:
             *(self._url, (CONTROL_CHANNEL,)),
             on_connect=self._apply_missed_cancels,
             on_notification=self._on_cancel,
-            failures=self._periodic.streak("hearing of cancels"),
+            failures=self._periodic.streak("listening for cancels"),
         )
         deliver = self._jobs.deliver(self._run_job, self._periodic.streak("the job queue"))
         # The event loop keeps only weak references: without this list a task could be

@@ -227,7 +227,7 @@ class _Watch:
     async def poll(self, *, last: bool) -> None:
         """Read the result and the outbox, deliver mail, and report output or silence."""
         result = await asyncio.to_thread(_read_result, self._folder)
-        # A program may write its result in pieces: the time runs only while the text stays the same.
+        # A program may write its result in pieces: the time runs only while the text is unchanged.
         is_settled = result and result == self._result
         self._lingering_s = self._lingering_s + POLL_S if is_settled else 0.0
         self._result = result

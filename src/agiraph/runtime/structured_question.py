@@ -125,7 +125,7 @@ def value_in(text: str) -> Any:
         if start < 0:
             return None
         try:
-            # Brackets in prose, such as `{name}`, begin no JSON; an empty value does not count either.
+            # Brackets in prose, such as `{name}`, begin no JSON; an empty value does not count.
             value, _ = decoder.raw_decode(text, start)
         except (json.JSONDecodeError, RecursionError):
             continue

@@ -134,7 +134,7 @@ def record_action(
 def run_once(
     tx: Tx, *, who: str, key: str, request: bytes, status: int, act: Callable[[Tx], Any]
 ) -> tuple[int, bytes]:
-    """Carry out a request, or return the response that its Idempotency-Key got the first time.
+    """Carry out a request and return its response; for a repeated Idempotency-Key the first one.
 
     The response commits together with the effect of `act`, so a crash leaves both or neither.
     """

@@ -108,7 +108,7 @@ class ChangeFeed:
                 return
 
     def _note_finished(self, event: Event) -> None:
-        """Remember what has ended: rows are read at once, and text sent earlier arrives later."""
+        """Remember ended turns and nodes: text that was sent before their end may arrive later."""
         if event.type == "turn.added":
             self._finished[event.data["thread_id"]] = event.data["seq"]
         elif event.type in _NODE_ENDED:

@@ -52,7 +52,7 @@ async def listen(
     `on_connect` runs after each connect and after an overflow, since notifications may have been
     lost then. `failures` counts failed connections for health checks.
     """
-    failures = failures or Streak("hearing other processes", log, SystemClock())
+    failures = failures or Streak("listening to other processes", log, SystemClock())
     pause_s = FIRST_PAUSE_S
 
     async def catch_up() -> None:

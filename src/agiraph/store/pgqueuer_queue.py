@@ -179,7 +179,10 @@ class PgQueuerQueue:
             raise StoreUnavailable(f"The database cannot be reached: {error!r}") from error
 
     async def _add_missing_jobs(self, connection: Any) -> None:
-        """A crash may have deleted the job of a queue. One process at a time looks for those."""
+        """Clear dead owners of nodes and add a job for each queue that has work and no job.
+
+        A crash may have deleted the job. One process at a time does this.
+        """
         lock = "select pg_try_advisory_xact_lock($1)"
         # `try`, not a wait: if the lock is taken, another process does the same at this moment.
         if not await connection.fetchval(lock, _RECONCILE_LOCK):

@@ -101,11 +101,11 @@ class SilenceCounter:
         default_factory=dict[str, tuple[PeerState, int]]
     )
 
-    def after(self, look: Iterable[PeerState]) -> list[PeerState]:
+    def after(self, peers: Iterable[PeerState]) -> list[PeerState]:
         """Add one check; return the workers that have been silent for too long."""
         last, self._last = self._last, {}
         over: list[PeerState] = []
-        for seen in look:
+        for seen in peers:
             before, count = last.get(seen.id, (seen, 0))
             if before.beat_at != seen.beat_at:
                 count = 0
@@ -195,8 +195,8 @@ class Presence:
                 # A peer took this worker for dead and deleted its row.
                 if connection.execute(_BEAT.encode(), beat).rowcount == 0:
                     self._register(connection)
-            look = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
-            if over := silence.after(look):
+            peers = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
+            if over := silence.after(peers):
                 self._free(connection, over)
         # After an orderly end peers need not count this worker's silence.
         connection.execute("delete from workers where id = %(id)s", me)

@@ -62,7 +62,7 @@ class ServerClock(SystemClock):
         return passed > RENEW_S or abs(jumped) > JUMP
 
     def measure(self, ask: Callable[[], datetime]) -> None:
-        """Measure the server's time; `ask` makes one round trip and counts for its middle."""
+        """Measure the server's time by one round trip, `ask`; the answer counts for its middle."""
         before = self.own.monotonic()
         server = ask()
         after = self.own.monotonic()

@@ -219,9 +219,9 @@ class SqliteStore:
         self._files.close()
 
     def _wait(self) -> None:
-        """Loop of the writer thread: commits, waits for locks and copies of a lost database.
+        """Run the writer thread: it commits, waits for locks and copies a lost database.
 
-        They block on the disk or on another program, so the event loop must not run them.
+        These steps block on the disk or on another program, so the event loop must not run them.
         """
         while (chore := self._chores.get()) is not None:
             try:

@@ -18,7 +18,7 @@ CHECKED_BYTES = 256 * 2**20
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection; without `create`, a file that is not there stays away."""
+    """Open a connection. Without `create`, a missing file is an error and is not created."""
     return sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
         uri=True,
@@ -33,7 +33,10 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def ready(path: Path) -> sqlite3.Connection:
-    """A connection to a database that is whole, at rest and of today's shape."""
+    """Open the writer's connection: create the file if needed, check it and migrate its schema.
+
+    Raise `StoreDamaged`, `StoreFull`, `StoreLocked` or `StoreUnavailable` with the reason.
+    """
     with contextlib.ExitStack() as opening:
         try:
             connection = connect(path, create=True)

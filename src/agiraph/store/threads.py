@@ -230,27 +230,27 @@ def _read_provider_data(stored: dict[str, Any]) -> ProviderData:
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
-    """Words that nobody vouches for are in it from now on."""
+    """Mark a thread as tainted by this source, unless a graver source taints it already."""
     before = tainter(tx, thread_id)
     if (graver := sources.graver(before, tainted_by)) != before:
         THREADS.update(tx, thread_id, tainted_by=graver)
 
 
 def tainter(tx: Tx, thread_id: ThreadId) -> str | None:
-    """Where such words in it came from."""
+    """Return what taints a thread; None if nothing does."""
     row = tx.one("select tainted_by from threads where id = :id", id=thread_id)
     return None if row is None else row[0]
 
 
 def tainter_of_node(tx: Tx, node_id: str) -> str | None:
-    """The same, of the thread that a node is worked on in."""
+    """Return what taints the thread of a node; None if nothing does."""
     sql = "select t.tainted_by from nodes n join threads t on t.id = n.thread_id where n.id = :id"
     row = tx.one(sql, id=node_id)
     return None if row is None else row[0]
 
 
 def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
-    """Every node of a team whose thread is tainted, and by what."""
+    """Return each node of a team whose thread is tainted, and what taints it."""
     rows = tx.all(
         "select n.id, t.tainted_by from nodes n join threads t on t.id = n.thread_id"
         " where t.team_id = :team and t.tainted_by is not null",

@@ -37,7 +37,10 @@ def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
 
 
 def unbind(tx: Tx, request: MessageId) -> None:
-    """Leave an open request to the next call with the same arguments: its own was answered."""
+    """Release an open request from its call, which was answered without a decision.
+
+    The next call of the node with the same arguments takes the request over.
+    """
     bound = MESSAGES.get(tx, request).ref
     assert bound is not None
     node_id, _, rest = bound.partition(":")

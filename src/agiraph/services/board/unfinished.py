@@ -1,4 +1,4 @@
-"""Unfinished: what a node delegated or asked and has no result of yet, and waiting for it."""
+"""Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.persons import is_person

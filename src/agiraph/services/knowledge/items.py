@@ -192,7 +192,7 @@ class Held(NamedTuple):
 
 
 def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
-    """What waits for a person to confirm or reject it, oldest first; for the inbox."""
+    """Return what waits for a person to confirm or reject it, oldest first; for the inbox."""
     found = [
         Held(i.id, i.agent_id, kind, i.content, ", ".join(i.sources), i.created_at)
         for kind, table in (("memory", MEMORIES), ("insight", INSIGHTS))
@@ -206,7 +206,7 @@ def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
 
 
 def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """A person vouches for what was held: from now on it counts like anything else."""
+    """Make a held item active, or accept a held draft: a person vouches for it."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "accepted", author)
@@ -215,7 +215,7 @@ def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
 
 
 def reject(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """A person does not vouch for what was held: it never counts."""
+    """Remove a held item or draft: a person does not vouch for it."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "removed", author)

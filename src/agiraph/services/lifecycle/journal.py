@@ -62,7 +62,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpResult:
-    """What a yield point found: new turns, or the reason why the node must stop."""
+    """The result of a yield point: new turns, or the reason why the node must stop."""
 
     turns: list[Turn]
     halt: Halt | None = None
@@ -110,7 +110,7 @@ def catch_up(
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
 ) -> CatchUpResult:
-    """The yield point: write answers, notes and new mail, and reserve money for the next call.
+    """Write answers, notes and new mail, and reserve money for the next call: the yield point.
 
     All of it commits together. The reservation is an intent: if the thread ends with it after a
     crash, the call may have reached the vendor and is charged. `deliver_mail=False` leaves the mail

@@ -18,15 +18,15 @@ AFTER_SECONDS = 600.0
 
 
 def check_all(tx: Tx) -> int:
-    """Report every node that has stalled and unmark those that write again; return the reports."""
-    told = 0
+    """Report every stalled node and unmark those that write again; return how many were reported."""
+    reported = 0
     for node in nodes.at_work(tx):
         if node.stalled_at is not None:
             if last_activity(tx, node) > node.stalled_at:
                 NODES.update(tx, node.id, stalled_at=None)
         elif is_stalled(tx, node):
-            told += report(tx, node.id)
-    return told
+            reported += report(tx, node.id)
+    return reported
 
 
 def last_activity(tx: Tx, node: WorkNode) -> datetime:
@@ -95,5 +95,5 @@ def _report_recipient(tx: Tx, node: WorkNode) -> str:
         return person
     coordinator = teams.coordinator(tx, node.team_id).id
     asked = (AgentId(node.creator_id), coordinator)
-    hear = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
-    return next(hear, person)
+    readers = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
+    return next(readers, person)

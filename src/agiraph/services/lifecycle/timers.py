@@ -1,4 +1,4 @@
-"""Timers: what happens when the time of a wait, a stage or a trigger has come."""
+"""Timers: fires the due timers of waits, stages and triggers."""
 
 from agiraph.domain.ids import StageId, TriggerId
 from agiraph.services.board import stage_clocks, stages, waiting

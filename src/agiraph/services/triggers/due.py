@@ -65,7 +65,7 @@ def fire_due(tx: Tx, trigger_id: TriggerId) -> None:
 
 
 def apply_file_hashes(tx: Tx, trigger_id: TriggerId, hashes: FileHashes) -> None:
-    """Continue with a due trigger whose watched files have been read."""
+    """Pass the hashes of its watched files to a due trigger, and delete the request for them."""
     # Whatever follows: an errand that stays would be taken again after `ERRAND_SECONDS`.
     triggers.drop_errand(tx, triggers.file_check_of(trigger_id).id)
     locked = _lock_active(tx, trigger_id)

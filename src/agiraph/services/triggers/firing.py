@@ -180,7 +180,7 @@ def finish_callback(tx: Tx, errand: Errand, *, outcome: Outcome, reason: str) ->
 
 
 def _start_node(tx: Tx, trigger: Trigger) -> WorkNode:
-    """Assign the node that the trigger's payload names, which waits on the board."""
+    """Assign the pending node that the trigger's payload names."""
     node = NODES.get(tx, NodeId(trigger.payload["node_id"]), lock=True)
     if node.status is not NodeStatus.PENDING:
         raise Refused(f"{node.id} is {node.status}, it cannot be started any more.")

@@ -127,7 +127,7 @@ def _closed_for_all(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Close
 
 
 def _closed_without_news(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Closed | None:
-    """Return why the agent sleeps on although its interval is over, as there is no news."""
+    """Return why the agent is not woken without news although its interval is over."""
     again = tx.now + timedelta(seconds=config.interval_seconds)
     if config.when == "news":
         return _Closed("nothing new", again)

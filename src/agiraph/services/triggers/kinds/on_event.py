@@ -71,13 +71,14 @@ class OnEvent(Kind[OnEventConfig]):
         return str(stored["event_pattern"])
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
-        """`min_seconds` is over: handle the events that waited for it."""
+        """Handle the events that had to wait until `min_seconds` were over."""
         self.on_events(tx, trigger)
 
     def on_events(self, tx: Tx, trigger: Trigger) -> bool:
-        """Fire for matching events after the cursor, and move the cursor. Return whether more wait.
+        """Fire the trigger for each matching event after its cursor, and move the cursor past them.
 
-        Stops at an event that comes too soon after the last firing; the cursor stays before it.
+        Stop at an event that comes too soon after the last firing; the cursor stays before it.
+        Return whether there are more events to read now.
         """
         config = self.read(trigger.config)
         # Before the events: those that commit while they are read have higher numbers and

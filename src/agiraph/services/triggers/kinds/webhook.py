@@ -11,7 +11,7 @@ from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.store.tx import Tx
 
 A_CALLER = "whoever calls a webhook"
-"""What its words are tainted by."""
+"""What taints the text of a webhook's request."""
 
 
 class WebhookConfig(TriggerConfig):
