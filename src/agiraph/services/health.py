@@ -121,6 +121,7 @@ def repair(tx: Tx) -> list[str]:
 
 
 def _free(tx: Tx) -> list[str]:
+    # Only safe because the caller has made sure that nobody else works on the database.
     many = nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
     return [f"Freed {many} nodes whose process has ended."] if many else []

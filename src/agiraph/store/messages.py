@@ -55,6 +55,7 @@ def mark_seen(tx: Tx, message_ids: list[MessageId]) -> None:
 def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
     """Close a question; return False if it was closed before: the first answer wins."""
     sets = "".join(f", {field} = :{field}" for field in decided)
+    # The condition is part of the update: of two answers at once, the second changes no row.
     sql = f"update messages set answered_at = :now{sets} where id = :id and answered_at is null"
     return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
 

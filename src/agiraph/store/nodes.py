@@ -172,6 +172,7 @@ def unbegun(tx: Tx, queue: Queue) -> WorkNode | None:
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
     """Change the status of a node, in its row and in the returned value, as the rules allow."""
+    # Raises `IllegalMove` before anything is written.
     moved = node.moved(to, **changes)
     NODES.update(tx, node.id, status=to, **changes)
     return moved

@@ -139,6 +139,8 @@ class PgQueuerQueue:
             # jobs by ours.
             queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
             queuer.entrypoint(_ENTRYPOINT)(run_job)
+            # Only a connection that holds ends the streak: one that is cut at once
+            # would log an end each time.
             steady = asyncio.get_running_loop().call_later(_STEADY_S, failures.succeeded)
             started = time.monotonic()
             try:

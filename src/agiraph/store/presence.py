@@ -203,6 +203,7 @@ class Presence:
 
     def _free(self, connection: psycopg.Connection[Any], over: list[PeerState]) -> None:
         """Put the jobs of these workers back into the queue."""
+        # Jobs and rows together: a worker whose row is gone must not keep jobs.
         with connection.transaction():
             freed = connection.execute(
                 FREE_JOBS.format(ids="%(ids)s").encode(), {"ids": [seen.id for seen in over]}

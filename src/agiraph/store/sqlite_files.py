@@ -167,6 +167,7 @@ class SqliteFiles:
     def _copy(self, connection: sqlite3.Connection, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        # A new name for each rescue: an earlier copy must not be overwritten.
         fd, name = tempfile.mkstemp(prefix=f"{self._real.name}.rescued-{at}-", dir=folder)
         os.close(fd)
         target = Path(name)

@@ -93,4 +93,5 @@ def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
 
 def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:
     """End a run by raising the thread's epoch: a write that it still has under way is refused."""
+    # Without a check: the caller has checked the lease, or ends a node that has no runner.
     THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1, **changes)

@@ -25,6 +25,7 @@ def start(
     tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
 ) -> Stage:
     """Open a stage with these nodes, or add them to the open stage of this name."""
+    # Without a lock: only the runner of this node opens stages for it.
     stage = running(tx, lease.node_id, name)
     if stage is None:
         if not node_ids:

@@ -96,6 +96,8 @@ def end_reply(
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
+    # Under the agent's lock `has_open`, below, stays true or false until the commit: no claim, end
+    # or message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     asked = messages.to_answer(tx, lease.node_id)
     bus.send(

@@ -148,6 +148,7 @@ def _close_thread(tx: Tx, node: WorkNode) -> None:
     """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
     stage_clocks.pause_or_resume_above(tx, node.id)
+    # A later node may have continued the thread; its run must not be fenced.
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
     lease = Lease(
@@ -233,6 +234,7 @@ def _coordinator_or_owner(tx: Tx, team_id: TeamId) -> str:
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
     """Start the nodes that depend on this one; if it failed, apply each one's `if_unmet` policy."""
+    # A dependency that is being added waits for this node's row lock and then sees its end.
     for dependent in dependencies.dependents(tx, node.id):
         if NODES.get(tx, dependent.id).status is not NodeStatus.PENDING:
             continue  # an earlier round of this loop ended it

@@ -18,7 +18,7 @@ AFTER_SECONDS = 600.0
 
 
 def check_all(tx: Tx) -> int:
-    """Report every stalled node and unmark those that write again; return how many were reported."""
+    """Report every stalled node and unmark those that write again; return how many it reported."""
     reported = 0
     for node in nodes.at_work(tx):
         if node.stalled_at is not None:

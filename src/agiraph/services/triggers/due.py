@@ -76,6 +76,8 @@ def apply_file_hashes(tx: Tx, trigger_id: TriggerId, hashes: FileHashes) -> None
 
 def agent_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """Set the due times that count from the end of the agent's last work, which is `last`."""
+    # The caller holds the agent's row lock, which comes before a trigger's: nobody fires
+    # these triggers meanwhile.
     is_quiet = firing.found_nothing_to_do(last)
     for trigger in triggers.active_of_agent(tx, agent.id):
         kind = registry.kind_of(trigger)
