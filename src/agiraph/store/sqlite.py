@@ -193,7 +193,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
         self._open_readers.append(connection)
-        # A query that writes by mistake must fail: the writer's caches would know nothing of it.
+        # A query that writes by mistake must fail; `read` would roll its changes back in silence.
         connection.execute("pragma query_only = on")
         return connection
 

@@ -122,7 +122,8 @@ def draft(
     """Store a note as a draft until a person has read it. The same note is stored once."""
     digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
     identity = f"draft_{digest.hexdigest()[:24]}"
-    # The id contains the thread, which has one writer: nobody else stores the same draft meanwhile.
+    # A missing row cannot be locked. If a fenced run of the thread stores the same draft at this
+    # moment, the primary key refuses one of the two.
     if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
         return known
     kept = NoteDraft(
