@@ -92,8 +92,8 @@ class Plain(logging.Formatter):
         line = f"{at:%H:%M:%S} {record.levelname.lower():7} {_fitted(record.getMessage())}"
         line = _one_line(f"{line}  {about}".rstrip())
         if record.exc_info:
-            told = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
-            line += "".join(f"\n    | {_one_line(text)}" for text in told.split("\n"))
+            trace_text = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            line += "".join(f"\n    | {_one_line(text)}" for text in trace_text.split("\n"))
         return redact(line)
 
 

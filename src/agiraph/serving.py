@@ -231,7 +231,7 @@ async def _feeding_hub(
 ) -> AsyncGenerator[None]:
     """Pass events and pieces of replies to the hub: from this process, or from all processes."""
 
-    def draft(words: Words) -> PartialReply:
+    def partial_reply(words: Words) -> PartialReply:
         return PartialReply(
             team_id=words.team_id,
             agent_id=words.agent_id,
@@ -242,7 +242,7 @@ async def _feeding_hub(
 
     if not _is_shared(settings):
         # The events need nothing here: `api.app.build` publishes each commit of this only process.
-        forwarder.send = lambda words: hub.publish_delta(draft(words), words.text)
+        forwarder.send = lambda words: hub.publish_delta(partial_reply(words), words.text)
         yield
         return
     from agiraph.store.change_feed import (
@@ -254,7 +254,7 @@ async def _feeding_hub(
         runtime.store,
         publish=hub.publish,
         on_reply_text=lambda words: hub.publish_remote_delta(
-            draft(words), words.text, words.offset
+            partial_reply(words), words.text, words.offset
         ),
         failures=runtime.periodic.streak("listening for events"),
     )

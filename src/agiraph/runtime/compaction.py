@@ -49,16 +49,16 @@ class Compaction:
             if not transcript.has(flush):
                 if size(transcript) < FULL * self.window:
                     return None
-                notice = SystemNote(flush, prompt("compaction_flush"))
-                if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
+                note = SystemNote(flush, prompt("compaction_flush"))
+                if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                     return reason
-            # If something follows the notice, the reply to it is stored: a crash came after it.
+            # If something follows the note, the reply to it is stored: a crash came after it.
             if transcript.last_spoken.ref == flush:
                 reply = await steps.think(ctx, "compaction")
                 if outcome := await steps.act(ctx, reply.calls):
                     return outcome
-            notice = SystemNote(ask, prompt("compact"))
-            if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
+            note = SystemNote(ask, prompt("compact"))
+            if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
         if transcript.last_spoken.ref == ask:
             await steps.think(ctx, "compaction", may_call=False)

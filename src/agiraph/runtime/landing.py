@@ -25,7 +25,7 @@ LAST_WORD = (
 async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     """End a node whose budget is used up: ask for a last answer without tools, and publish.
 
-    The `landing` notice is committed before the model is asked, so a crash does not ask twice.
+    The `landing` note is committed before the model is asked, so a crash does not ask twice.
     """
     if not ctx.transcript.has("landing") and steps.budget.may_land(ctx, reason):
         await steps.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))

@@ -215,9 +215,9 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
 
 
 def _earlier_briefings(news: News) -> str:
-    if not news.told:
+    if not news.earlier:
         return "So far you have told them nothing unasked."
-    return "Already told:\n" + "\n".join(_line(message) for message in news.told[:MAX_BRIEFINGS])
+    return "Already told:\n" + "\n".join(_line(message) for message in news.earlier[:MAX_BRIEFINGS])
 
 
 def _line(message: Message) -> str:

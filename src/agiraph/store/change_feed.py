@@ -69,7 +69,7 @@ class ChangeFeed:
             on_notification=self._on_notification,
             failures=self._failures,
         )
-        self._task = asyncio.create_task(listening, name="following")
+        self._task = asyncio.create_task(listening, name="change feed")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -150,7 +150,7 @@ class ReplyTextSender:
             # dropped as well: readers refuse text with a hole.
             self._pending[words.thread_id] = replace(pending, text=pending.text + words.text)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._send_pending(), name="telling")
+            self._task = asyncio.create_task(self._send_pending(), name="reply text sender")
 
     def _has_room(self, words: Words) -> bool:
         pending_chars = sum(len(pending.text) for pending in self._pending.values())

@@ -23,8 +23,8 @@ def damage(tx: Tx) -> list[str]:
     # At most 20 lines: one damaged index can report every row of its table.
     found = [str(row[0]) for row in tx.all("pragma integrity_check(20)")]
     loose = tx.all("pragma foreign_key_check")
-    told = [f"a row of {row[0]} refers to one of {row[2]} that is gone" for row in loose[:20]]
-    return [line for line in found if line != "ok"] + told
+    dangling = [f"a row of {row[0]} refers to one of {row[2]} that is gone" for row in loose[:20]]
+    return [line for line in found if line != "ok"] + dangling
 
 
 def gaps(tx: Tx) -> list[str]:

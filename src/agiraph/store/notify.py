@@ -100,7 +100,7 @@ async def _listen(
         connection.add_termination_listener(lambda _: inbox.put(None))
         for channel in channels:
             await connection.add_listener(
-                channel, lambda _connection, _pid, *said: inbox.put(Notification(*said))
+                channel, lambda _connection, _pid, *received: inbox.put(Notification(*received))
             )
         # After LISTEN, not before: whatever commits in between is then notified or read.
         await catch_up()

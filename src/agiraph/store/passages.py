@@ -237,8 +237,9 @@ def _is_prefixed(term: str) -> bool:
 
 def _share(passage: Passage, terms: list[str]) -> int:
     """Return how many of the words the passage contains."""
-    held = set(words(f"{passage.title} {passage.text}"))
+    contained = set(words(f"{passage.title} {passage.text}"))
     return sum(
-        term in held or (_is_prefixed(term) and any(word.startswith(term) for word in held))
+        term in contained
+        or (_is_prefixed(term) and any(word.startswith(term) for word in contained))
         for term in terms
     )

@@ -114,9 +114,9 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
         apart_from=apart_from or "",
         thinking=THINKING,
     )
-    held = [orjson.loads(row[3]) for row in rows if row[3] is not None]
+    reserved = [orjson.loads(row[3]) for row in rows if row[3] is not None]
     return Total(
         calls=sum(int(row[0]) for row in rows),
-        tokens=sum(int(row[1]) for row in rows) + sum(h["tokens"] for h in held),
-        usd=sum(float(row[2]) for row in rows) + sum(h["usd"] for h in held),
+        tokens=sum(int(row[1]) for row in rows) + sum(each["tokens"] for each in reserved),
+        usd=sum(float(row[2]) for row in rows) + sum(each["usd"] for each in reserved),
     )

@@ -98,10 +98,10 @@ class SqliteTx:
 
     def number(self) -> None:
         """Number the emitted events. Must be the last step, so that numbers follow commit order."""
-        for team_id, said in self._emitted.items():
+        for team_id, emitted in self._emitted.items():
             end = self._ends.get(team_id) or events.end(self, team_id)
-            self.aftermath.events += events.append(self, team_id, said, end=end)
-            self._ends[team_id] = end + len(said)
+            self.aftermath.events += events.append(self, team_id, emitted, end=end)
+            self._ends[team_id] = end + len(emitted)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
-        # sqlite3 begins no transaction by itself; the store begins and commits its own.
+        # None: sqlite3 begins no transaction by itself; the store begins and commits its own.
         isolation_level=None,
         # The event loop and the writer thread use one connection, never at the same time: `_busy`
         # passes it from one to the other.

@@ -46,7 +46,6 @@ def explain(error: BaseException, path: Path) -> AgiraphError:
         return damaged(path, str(error))
     if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _has_no_room(path.parent):
         return full(path)
-    # Anything else of the environment, such as no rights on the file: not known to end by itself.
     return StoreUnavailable(f"{path}: {error}")
 
 

@@ -65,8 +65,8 @@ def charge_lost_call(tx: Tx, lease: Lease) -> None:
     """
     if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return
-    held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
-    spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
+    reserved = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
+    spend.lose(tx, lease, purpose="work", model=intent.text, usage=reserved)
     # A stale lease raises here, which takes back the charge with the rest of the transaction.
     append_at = threads.check_lease(tx, lease)
     threads.append(
@@ -87,8 +87,8 @@ def release_reservation(tx: Tx, lease: Lease) -> None:
 def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
     """Return the intent to ask the model if it is the thread's last turn."""
     intent = threads.last(tx, lease.thread_id)
-    is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
-    return intent if is_held else None
+    is_open = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
+    return intent if is_open else None
 
 
 def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:

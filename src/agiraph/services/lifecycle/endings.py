@@ -168,18 +168,18 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     A creator that waits gets the answer to its wait and no second message.
     """
     # Before `settle`, which deletes the waits.
-    told = _creator_waits(tx, node)
+    creator_is_told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
-    notice = texts.completion(node, worker=worker, text=text)
-    waiting.settle(tx, WaitingOn("node", node.id), notice, failed=not done)
+    report = texts.completion(node, worker=worker, text=text)
+    waiting.settle(tx, WaitingOn("node", node.id), report, failed=not done)
     if node.stage_id is not None:
         stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         research.deliver(tx, node, text)
-        told = told or is_person(node.creator_id)
-    if not told:
-        _report_end(tx, node, text, notice)
+        creator_is_told = creator_is_told or is_person(node.creator_id)
+    if not creator_is_told:
+        _report_end(tx, node, text, report)
     _release_dependents(tx, node)
 
 
@@ -191,7 +191,7 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
-def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
+def _report_end(tx: Tx, node: WorkNode, text: str, report: str) -> None:
     """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
@@ -207,7 +207,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
         title=texts.title_of(node),
-        text=text if is_person(recipient) else notice,
+        text=text if is_person(recipient) else report,
         node_id=node.id,
         refusable=False,
     )
