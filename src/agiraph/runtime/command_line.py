@@ -46,6 +46,7 @@ DEFAULT_LIMIT_S = 3600.0
 """The time limit of a node without one."""
 SHORTEST_LIMIT_S = 0.1
 RESULT_CHARACTERS = 20_000
+"""Characters of a result file that become the node's result; the published file has all of them."""
 OUTPUT_BYTES = 4000
 """Bytes of output that one event shows."""
 BACKOFF, LONGEST_PAUSE_S = 1.1, 10.0

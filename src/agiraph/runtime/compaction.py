@@ -28,6 +28,7 @@ FULL = 0.75
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
 MAX_FILES = 100
+"""Files in scratch/ that the text after a cut lists."""
 
 
 @dataclass(frozen=True, slots=True)

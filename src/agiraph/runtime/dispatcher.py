@@ -38,6 +38,7 @@ STORE = "the store"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """The pause before the store is tried again; doubled with each failure in a row."""
 MODEL_PAUSE_S, LONGEST_MODEL_PAUSE_S = 30.0, 900.0
+"""Bounds of the pause before a model that could not be reached is tried again."""
 DETAIL_CHARACTERS = 4000
 """Characters of an unexpected error that the node's row keeps; the log has the traceback."""
 

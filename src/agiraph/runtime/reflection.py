@@ -27,6 +27,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.toolsets import role_of
 
 MAX_INSIGHTS = 10
+"""Insights that are kept of one answer."""
 INSIGHT_CHARACTERS = 1000
 TURN_CHARACTERS = 2000
 """Characters of each turn that the model is shown of a thread."""

@@ -16,6 +16,7 @@ from agiraph.store.rows import to_text
 ANSWER_CHARACTERS = 20_000
 """Longer answers are shortened: each later model call pays for the whole thread again."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 8_000, 4_000
+"""Characters of a long answer that stay in the thread, from its beginning and from its end."""
 
 
 async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:

@@ -9,6 +9,7 @@ from agiraph.store import nodes
 from agiraph.store.database import Store
 
 INTERVAL = timedelta(minutes=2)
+"""How often running nodes are checked: a fraction of `stalled.AFTER_SECONDS`."""
 
 
 async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:

@@ -18,7 +18,9 @@ from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
+"""How long a sign-in link can be used: short, because it signs in whoever has it."""
 SESSION_LIFE = timedelta(days=30)
+"""How long a browser stays signed in."""
 RESPONSE_LIFE = timedelta(days=1)
 """How long the response to an Idempotency-Key is kept."""
 MAX_KEY_CHARS = 200

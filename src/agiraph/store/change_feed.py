@@ -25,6 +25,7 @@ from agiraph.store.postgres import EVENTS_CHANNEL, REPLY_TEXT_CHANNEL
 from agiraph.store.tx import Aftermath, Tx
 
 PAGE_EVENTS = 500
+"""Events that one query reads."""
 PIECE_CHARS = 1000
 """Characters in one notification: PostgreSQL allows 8,000 bytes, and one character takes up to six
 of them as JSON."""
@@ -33,6 +34,7 @@ MAX_PENDING_CHARS = 256 * 1024
 SEND_INTERVAL_S = 0.1
 """How long text is collected before it is sent."""
 MAX_FINISHED = 2000
+"""Threads and nodes whose end is remembered."""
 _NODE_ENDED = frozenset({"node.completed", "node.failed", "node.cancelled"})
 
 

@@ -28,6 +28,8 @@ PROBE_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 5.0
 """Seconds before a lost connection is opened again; doubled with each failure in a row."""
 MAX_QUEUED = 10_000
+"""Notifications that wait to be handled. Beyond that they are dropped, and the rows are read
+anew."""
 
 
 class Notification(NamedTuple):

@@ -41,6 +41,7 @@ turned off: `Presence` decides whether a process is alive."""
 _POLL = timedelta(seconds=1)
 """How often a process polls for jobs when no notification arrives."""
 _POOL_SIZE = 6
+"""PgQueuer's connections, beside those of `PostgresStore` and `Presence`."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 2.0
 """Seconds before a failed queue is reopened; doubled with each failure in a row."""
 _STEADY_S = 5.0

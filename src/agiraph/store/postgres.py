@@ -27,8 +27,10 @@ from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
-# With pauses of 20 to 160 ms: the other side of a deadlock has committed long before the last try.
+"""Verbs and queries that run at the same time; each thread has a connection of its own."""
 TRIES = 5
+"""How often a transaction is tried, with pauses of 20 to 160 ms: the other side of a deadlock has
+committed long before the last try."""
 CONTROL_CHANNEL = "agiraph_control"
 """The NOTIFY channel on which processes ask each other to cancel; the payload is a queue's key."""
 EVENTS_CHANNEL = "agiraph_events"
@@ -40,6 +42,7 @@ IDLE_SECONDS = 10
 locks."""
 
 CONNECT_SECONDS = 10
+"""The time limit for opening one connection."""
 
 # `:name`, but not `::`, PostgreSQL's cast.
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")

@@ -34,6 +34,8 @@ HUNG_CHECKS = 20
 STUCK_S = 60.0
 """A worker whose event loop has not run for this long stops renewing its row: it does no work."""
 RECONNECT_S = 0.5
+"""The pause before a lost connection is opened again. Peers count this worker's silence
+meanwhile."""
 LOCK_CLASS = 4713
 """The first key of every worker's advisory lock; the second is its `lock_key`."""
 

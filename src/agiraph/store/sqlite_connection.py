@@ -11,6 +11,7 @@ from agiraph.store import migrate
 from agiraph.store.sqlite_errors import damaged, explain, is_environment_error
 
 BUSY_SECONDS = 5.0
+"""How long a connection waits for another program's lock on the file."""
 PAGE_BYTES = 1024
 """A commit writes whole pages and a turn is small: 18 KiB per turn, against 34 with 4096 bytes."""
 CHECKED_BYTES = 256 * 2**20

@@ -15,6 +15,7 @@ from agiraph.domain.visible import call_lines, visible
 from agiraph.runtime.channels import DeliveryFailed
 
 TIMEOUT_S = 20.0
+"""The time limit of each step with the mail server, not of the whole delivery."""
 MAX_SUBJECT_CHARS = 150
 
 Security = Literal["starttls", "tls", "none"]

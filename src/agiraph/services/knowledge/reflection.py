@@ -20,6 +20,7 @@ MAX_THREADS = 3
 """Threads that one reflection reviews; of more, the newest."""
 TASK = "Look back on the work you have ended: what is worth keeping, and what is worth telling?"
 TURNS = 8
+"""Turns of a reflection: two questions with up to three attempts each, and some room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

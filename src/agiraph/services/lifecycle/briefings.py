@@ -30,6 +30,7 @@ COMPARED = 20
 STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
 """How far one rating moves a team's threshold, and the bounds of the threshold."""
 TITLE, TEXT = 200, 20_000
+"""Characters of a briefing's title and of its text."""
 _SHINGLE = 3
 
 

@@ -23,6 +23,7 @@ from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
 MAX_BACKOFF_S = 86_400.0
+"""The longest interval that backoff reaches: a day."""
 
 
 class HeartbeatConfig(TriggerConfig):
