@@ -68,7 +68,7 @@ _CHANNELS = "channels"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
-# User and password in an address such as AGIRAPH_DATABASE_URL: people paste this list into reports.
+# User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 

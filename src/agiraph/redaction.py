@@ -135,7 +135,6 @@ class Redactor:
 
 
 def _masked(length: int) -> bytes:
-    # The length stays, because a tar member's size is written before its content.
     return (_MASK + b"*" * length)[:length]
 
 

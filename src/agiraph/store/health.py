@@ -50,7 +50,6 @@ def count_other_connections(tx: Tx) -> int:
     if tx.dialect == "sqlite":
         return 0
     row = tx.one(
-        # Only older connections: the pool of this command opens further ones after this one.
         "select count(*) from pg_stat_activity a where a.datname = current_database()"
         " and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()"
         " and a.backend_start < (select b.backend_start from pg_stat_activity b"

@@ -194,8 +194,7 @@ def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
-# The same kinds as in the index `messages_in_inbox`: with other kinds neither database would use
-# it.
+# The kinds of the index `messages_in_inbox`: neither database would use it for any further kind.
 _TO_PERSON = (
     "recipient = :person"
     " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"
