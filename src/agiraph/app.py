@@ -78,8 +78,8 @@ class Runtime:
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
-        # On PostgreSQL there is no lock to watch: processes share the home, and rows decide who
-        # works.
+        # On PostgreSQL there is no lock to watch: processes share the
+        # home, and rows decide who works.
         if lock is not None:
             watching = periodic.repeat("checking the home's lock", partial(self._check_lock, lock))
             self._lock_watch = asyncio.create_task(watching, name="lock")

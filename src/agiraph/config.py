@@ -230,8 +230,8 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
             raise Misconfigured(
                 f"{path}: commands.{where}: {first['msg']}. Write {example}."
             ) from error
-        # A program sees the variables named here and no others: the environment holds the vendors'
-        # keys.
+        # A program sees the variables named here and no others: the
+        # environment holds the vendors' keys.
         seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
         found[name] = Command(
             command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
@@ -262,8 +262,8 @@ def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
         where = f"{path}: [servers.{name}]"
         if not isinstance(table, dict):
             raise Misconfigured(f"{where} must be a table: {example}.")
-        # A model is named provider/model; a server with a provider's name would hide one of the
-        # two.
+        # A model is named provider/model; a server with a provider's
+        # name would hide one of the two.
         if name in _NOT_SERVERS:
             raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
         if not _SERVER_NAME.fullmatch(name):

@@ -54,8 +54,8 @@ def _fitted(text: str) -> str:
         half = RECORD_CHARACTERS // 2
         left_out = len(text) - RECORD_CHARACTERS
         text = f"{text[:half]} … {left_out:,} characters left out … {text[-half:]}"
-    # orjson and UTF-8 streams refuse lone surrogates, which file names and model replies may
-    # contain.
+    # orjson and UTF-8 streams refuse lone surrogates, which file names
+    # and model replies may contain.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -151,8 +151,8 @@ class Streak:
         if self.since is None:
             self.since = self.clock.now()
             self._remind_at = self.clock.monotonic() + self._reminder_s
-        # By type and not by text: texts contain times, ports and ids, so each would count as a new
-        # error.
+        # By type and not by text: texts contain times, ports and ids, so
+        # each would count as a new error.
         if type(error) not in self._kinds:
             self._kinds.add(type(error))
             level = logging.ERROR if trace else logging.WARNING

@@ -66,8 +66,8 @@ def keep(secrets: Mapping[str, str]) -> None:
         if len(value) >= SHORTEST_SECRET:
             raw = value.encode()
             forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
-            # Needles are only added: a token that was replaced may still appear in what is written
-            # later.
+            # Needles are only added: a token that was replaced may still
+            # appear in what is written later.
             _needles.extend(form for form in sorted(forms) if form not in _needles)
 
 

@@ -105,8 +105,8 @@ class RunContext:
         self.add_turns(
             Turn(
                 thread_id=self.lease.thread_id,
-                # The number that the later write gives it too: the lease makes this run the only
-                # writer.
+                # The number that the later write gives it too: the lease
+                # makes this run the only writer.
                 seq=self.transcript.head + 1,
                 node_id=self.node.id,
                 role="tool",

@@ -103,8 +103,8 @@ async def _opened_with_retries(
             await _unless_asked(asked, asyncio.sleep(pause_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         streak.succeeded()
-        # Outside of the loop: an error of the running server must not be taken for a failed opening
-        # and retried.
+        # Outside of the loop: an error of the running server must not be taken for
+        # a failed opening and retried.
         yield opened
 
 
@@ -169,8 +169,8 @@ async def _started(
     try:
         yield
     finally:
-        # The hub first: the server waits for open event streams, which end only when their queue
-        # ends.
+        # The hub first: the server waits for open event streams, which
+        # end only when their queue ends.
         hub.close()
         # In parallel: connections get time to close, commands to end.
         await asyncio.gather(server.stop(), runtime.stop())
@@ -323,8 +323,8 @@ def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
         nonlocal kept
         stamp = _stamp(runtime.home.token_path)
         if stamp != kept[0]:
-            # The old token stays among the redacted secrets: what is logged later may still quote
-            # it.
+            # The old token stays among the redacted secrets: what is
+            # logged later may still quote it.
             kept = (stamp, runtime.home.token())
             redaction.keep({"token": kept[1]})
         return kept[1]
@@ -337,8 +337,8 @@ def _stamp(path: Path) -> tuple[int, int]:
         found = path.stat()
     except FileNotFoundError:
         return (0, 0)
-    # The inode too: a file that is replaced within one tick of the file system's clock has the same
-    # time.
+    # The inode too: a file that is replaced within one tick of the file
+    # system's clock has the same time.
     return (found.st_mtime_ns, found.st_ino)
 
 

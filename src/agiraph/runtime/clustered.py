@@ -128,8 +128,8 @@ class ClusteredEngine:
         if not self._jobs.is_visible:
             # Peers take this worker for dead: they would free the job and do the work twice.
             return RetryLater("not connected", OTHER_WORKER_S)
-        # The job's row is deleted, but its work is not forgotten: the run under way
-        # checks the queue again.
+        # The job's row is deleted, but its work is not forgotten: the run
+        # under way checks the queue again.
         if queue in self._running:
             self._again.add(queue)
             return None

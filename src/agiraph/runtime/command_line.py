@@ -79,8 +79,8 @@ class ProgramRunner:
         """
         folder, _ = ctx.scope.resolve("scratch", "w")
         with folder:
-            # On every run, not only the first: the permission may have been withdrawn
-            # while the node waited.
+            # On every run, not only the first: the permission may have been
+            # withdrawn while the node waited.
             if (outcome := await self._check_permission(ctx)) is not None:
                 return outcome
             try:
@@ -196,8 +196,8 @@ class ProgramRunner:
             await asyncio.wait({running})
         if not running.cancelled():
             return running.result()
-        # Ended by `is_over`: the result is complete, and the supervisor's spool
-        # has how the run ended.
+        # Ended by `is_over`: the result is complete, and the supervisor's
+        # spool has how the run ended.
         ended = await asyncio.to_thread(commands.resolve, program_runs.spool(ctx, call))
         assert ended is not None
         return ended

@@ -78,8 +78,8 @@ class Compaction:
         return True
 
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
-        # Read from rows and files, not asked of the model: a summary may forget
-        # or invent open tasks.
+        # Read from rows and files, not asked of the model: a summary may
+        # forget or invent open tasks.
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)

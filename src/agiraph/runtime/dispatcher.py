@@ -111,8 +111,8 @@ class Dispatcher:
     async def _claim(self, queue: Queue, *, owner: str, only: TeamId | None) -> Lease | None:
         pause_s = FIRST_PAUSE_S
         while True:
-            # A task of its own, so that its result is known even if this task
-            # is cancelled meanwhile.
+            # A task of its own, so that its result is known even if this
+            # task is cancelled meanwhile.
             claiming = asyncio.ensure_future(
                 self.store.write(claims.claim, queue, owner=owner, only=only)
             )

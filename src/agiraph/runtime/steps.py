@@ -108,8 +108,8 @@ class Steps:
             transcript=ctx.transcript, tools=self.tool_specs, may_call=may_call, schema=schema
         )
         try:
-            # A cancellation here leaves the reservation as the thread's last turn; the
-            # next claim charges it.
+            # A cancellation here leaves the reservation as the thread's last
+            # turn; the next claim charges it.
             reply = await within(seconds, lambda: self.model.reply(request, on_delta))
         except ModelError as error:
             # The reservation is charged as lost, unless the request certainly cost nothing.

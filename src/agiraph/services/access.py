@@ -96,8 +96,8 @@ def authenticate(tx: Tx, secret: str) -> Bearer | None:
     """Return the token of this secret with its person; None if it is unknown, expired, revoked or
     a link."""
     found = access.by_digest(tx, digest(secret))
-    # The secret of a link stands in a URL, and so in histories and logs: it can
-    # only be redeemed, once.
+    # The secret of a link stands in a URL, and so in histories and logs:
+    # it can only be redeemed, once.
     if found is None or found.kind == "link" or not _is_valid(tx, found):
         return None
     person = PERSONS.find(tx, found.person_id)

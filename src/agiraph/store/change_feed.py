@@ -81,8 +81,8 @@ class ChangeFeed:
     async def _on_notification(self, notification: Notification) -> None:
         if notification.channel == EVENTS_CHANNEL:
             team_id, _, seq = notification.payload.rpartition(" ")
-            # One catch-up reads past many notifications; those that arrive for the same events need
-            # no query.
+            # One catch-up reads past many notifications; those that arrive for
+            # the same events need no query.
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
@@ -117,8 +117,8 @@ class ChangeFeed:
             self._finished[event.data["node_id"]] = 0
         elif event.type == "node.assigned":  # the node is retried
             self._finished.pop(event.data["node_id"], None)
-        # Oldest first. Without a limit, a process that serves for months would remember every
-        # thread.
+        # Oldest first. Without a limit, a process that serves for months
+        # would remember every thread.
         while len(self._finished) > MAX_FINISHED:
             self._finished.popitem(last=False)
 
@@ -139,8 +139,8 @@ class ReplyTextSender:
         last = self._latest.get(words.thread_id)
         if last is not None and last.after == words.after:
             words = replace(words, offset=last.offset + len(last.text))
-        # Also for text that is dropped below: the next offset then shows readers that a piece is
-        # missing.
+        # Also for text that is dropped below: the next offset then shows
+        # readers that a piece is missing.
         self._latest[words.thread_id] = words
         pending = self._pending.get(words.thread_id)
         if not self._has_room(words):

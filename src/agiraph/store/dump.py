@@ -50,8 +50,8 @@ def write(tx: Tx, out: BinaryIO) -> int:
 
 def _rows(tx: Tx, table: str, names: list[str], key: str) -> Iterator[Any]:
     select = f"select {', '.join(names)} from {table}"
-    # Tables without a column for paging are small beside turns and events, so they are read at
-    # once.
+    # Tables without a column for paging are small beside turns and
+    # events, so they are read at once.
     if not key:
         yield from tx.all(select)
         return

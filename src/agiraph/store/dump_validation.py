@@ -78,8 +78,8 @@ def columns_of(tx: Tx, table: str) -> dict[str, Column]:
     """Return the columns of a table in the database's order."""
     if tx.dialect == "sqlite":
         found = [
-            # SQLite does not report a primary key as `not null`, so the flag for the key counts as
-            # well.
+            # SQLite does not report a primary key as `not null`, so the
+            # flag for the key counts as well.
             (row[1], row[2], not row[3] and not row[5])
             for row in tx.all(f"pragma table_info({table})")
         ]

@@ -15,9 +15,9 @@ class Migration(NamedTuple):
 
     def statements(self, words: Mapping[str, str]) -> list[str]:
         """Return the statements for this database, with each `{word}` replaced by its type name."""
-        # Comments are dropped first, because a brace or a semicolon in one would break the next two
-        # steps. A brace that belongs to the SQL is doubled, and no statement may contain a
-        # semicolon.
+        # Comments are dropped first, because a brace or a semicolon in one would break
+        # the next two steps. A brace that belongs to the SQL is doubled, and no
+        # statement may contain a semicolon.
         script = "\n".join(self._lines(words["dialect"])).format_map(words)
         return [statement.strip() for statement in script.split(";") if statement.strip()]
 

@@ -195,7 +195,7 @@ def news(tx: Tx, node_id: NodeId) -> News:
     )
     assert row is not None
     cancel_requested, status, lane, mail = row
-    # A stopped team still replies to a person; only its work ends.
+    # A stopped team still replies to a person, so this ends work only.
     if cancel_requested or (status == "stopped" and lane == "work"):
         return News("cancel", bool(mail))
     # A paused team still replies to a person.

@@ -87,8 +87,8 @@ class _Inbox:
         try:
             self.queue.put_nowait(notification)
         except asyncio.QueueFull:
-            # If this drops the end mark itself, the probe finds the dead connection within
-            # `PROBE_S`.
+            # If this drops the end mark itself, the probe finds the dead
+            # connection within `PROBE_S`.
             self.has_overflowed = True
 
 

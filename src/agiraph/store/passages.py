@@ -65,8 +65,8 @@ def put(
 
     Return False if the same text is indexed already.
     """
-    # The hash is of the text as given: `notes.is_stale` compares it with files, which hold the text
-    # before redaction.
+    # The hash is of the text as given: `notes.is_stale` compares it with files, which
+    # hold the text before redaction.
     ref, digest = to_text(ref), fingerprint(title, text)
     if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
         return False

@@ -84,8 +84,8 @@ async def install(url: str) -> None:
 
 def enqueue(connection: psycopg.Connection[Any], queues: Sequence[Queue]) -> None:
     """Add a job for each queue, in the transaction that is open on the connection."""
-    # In the transaction of the rows: a crash after the commit cannot lose the wake, and a rollback
-    # removes it.
+    # In the transaction of the rows: a crash after the commit cannot lose the
+    # wake, and a rollback removes it.
     keys: list[bytes | None] = [queue.key.encode() for queue in queues]
     queries = SyncQueries(SyncPsycopgDriver(connection))
     queries.enqueue([_ENTRYPOINT] * len(keys), keys, [0] * len(keys))
@@ -128,16 +128,16 @@ class PgQueuerQueue:
             assert job.payload is not None
             retry = await handle(Queue.of(job.payload.decode()), f"job {job.id}")
             if retry is not None:
-                # An exception is PgQueuer's way to keep a job's row; after a normal return it
-                # deletes the row.
+                # An exception is PgQueuer's way to keep a job's row; after a
+                # normal return it deletes the row.
                 raise RetryRequested(delay=timedelta(seconds=retry.delay_s), reason=retry.reason)
 
         pause_s = _FIRST_PAUSE_S
         # PgQueuer's run() ends when its connection is lost, so each round starts a new one.
         while not self._stopping.is_set():
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
-            # By default each run has a new id. `Presence` and `_deliver_once` find this worker's
-            # jobs by ours.
+            # By default each run has a new id. `Presence` and `_deliver_once`
+            # find this worker's jobs by ours.
             queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
             queuer.entrypoint(_ENTRYPOINT)(run_job)
             # Only a connection that holds ends the streak: one that is cut at once

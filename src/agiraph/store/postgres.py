@@ -93,8 +93,8 @@ class PostgresTx:
         return len(self._emitted.get(team_id, ()))
 
     def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
-        # Each wake becomes a row of the job queue, and a verb may wake the same queue several
-        # times.
+        # Each wake becomes a row of the job queue, and a verb may wake
+        # the same queue several times.
         if (queue := Queue(agent_id, lane)) not in self.aftermath.wakes:
             self.aftermath.wakes.append(queue)
 
@@ -122,8 +122,8 @@ class PostgresTx:
             end = events.end(self, team_id)
             written = events.append(self, team_id, self._emitted[team_id], end=end)
             self.aftermath.events += written
-            # PostgreSQL sends a notification with the commit, so no reader looks for rows that are
-            # not there.
+            # PostgreSQL sends a notification with the commit, so no reader looks
+            # for rows that are not there.
             note = f"{team_id} {written[-1].seq}"
             self.run("select pg_notify(:channel, :note)", channel=EVENTS_CHANNEL, note=note)
 
@@ -185,8 +185,8 @@ class PostgresStore:
         try:
             if clock.is_stale:
                 clock.measure(lambda: _time(connection))
-                # Ids contain a time and are sorted by it, so they follow the server's clock as
-                # well.
+                # Ids contain a time and are sorted by it, so they
+                # follow the server's clock as well.
                 ids.use_clock(clock.now)
         finally:
             self._measuring.release()
@@ -195,9 +195,9 @@ class PostgresStore:
         def run() -> tuple[R, Aftermath]:
             return self._retrying(lambda: self._commit(verb, args, kwargs))
 
-        # If the caller is cancelled here, the thread still commits, but the listeners of this
-        # process are not called. Wakes are rows of the job queue, and timers, channels and triggers
-        # are polled.
+        # If the caller is cancelled here, the thread still commits, but the listeners of
+        # this process are not called. Wakes are rows of the job queue, and timers,
+        # channels and triggers are polled.
         result, aftermath = await self._loop.run_in_executor(self._pool, run)
         for listener in self._listeners:
             listener(aftermath)
@@ -227,8 +227,8 @@ class PostgresStore:
         fault(f"db:before:{name}")
         connection = self._connection()
         with connection.transaction():
-            # The transaction has begun. From here on a lost connection may hide a commit
-            # (`_retrying`).
+            # The transaction has begun. From here on a lost connection may
+            # hide a commit (`_retrying`).
             self._local.at_work = True
             tx = PostgresTx(connection, self.clock.now())
             result = verb(tx, *args, **kwargs)

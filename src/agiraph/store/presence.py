@@ -211,8 +211,8 @@ class Presence:
                 FREE_JOBS.format(ids="%(ids)s").encode(), {"ids": [seen.id for seen in over]}
             ).rowcount
             connection.execute(
-                # The row of a worker that holds its lock stays: it hangs, and its next beat may
-                # show it alive.
+                # The row of a worker that holds its lock stays: it hangs, and its
+                # next beat may show it alive.
                 "delete from workers where id = any(%(ids)s)",
                 {"ids": [seen.id for seen in over if seen.is_gone]},
             )

@@ -71,8 +71,8 @@ class ServerClock(SystemClock):
         is_slow = after - before > LONGEST_TRIP_S
         if is_slow and last is not None and after - last.monotonic < WORST_AGE_S:
             return
-        # The server read its clock at some moment of the round trip; the middle is
-        # wrong by half at most.
+        # The server read its clock at some moment of the round trip; the
+        # middle is wrong by half at most.
         middle = (before + after) / 2
         wall = self.own.now() - timedelta(seconds=self.own.monotonic() - middle)
         self._last = _Measured(server, middle, wall)

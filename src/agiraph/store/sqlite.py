@@ -159,11 +159,11 @@ class SqliteStore:
         self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
         if not self._busy:
             self._busy = True
-            # Not at once: verbs that other tasks queue in this turn of the event loop
-            # share the transaction.
+            # Not at once: verbs that other tasks queue in this turn of the
+            # event loop share the transaction.
             self._loop.call_soon(self._begin)
-        # If the caller is cancelled, its verb still runs and commits, and the listeners are
-        # told (`_acknowledge`).
+        # If the caller is cancelled, its verb still runs and commits, and the
+        # listeners are told (`_acknowledge`).
         return await future
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -66,8 +66,8 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("pragma wal_autocheckpoint = 4000")
     _check(connection, path)
     connection.execute("begin immediate")
-    # Under the write lock: of two processes that open an old file, the second waits
-    # and finds it migrated.
+    # Under the write lock: of two processes that open an old file, the second
+    # waits and finds it migrated.
     current = connection.execute("pragma user_version").fetchone()[0]
     if current > migrate.newest():
         raise StoreDamaged(

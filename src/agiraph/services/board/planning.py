@@ -96,8 +96,8 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
             f"Work may be {limits.depth} levels deep, and yours is at the last one. Do this part "
             "yourself, or hand in and suggest it with suggest_next."
         )
-    # Counted without a lock: a parent has one runner, and a team that is a few nodes over
-    # its limit does no harm.
+    # Counted without a lock: a parent has one runner, and a team that is a few nodes
+    # over its limit does no harm.
     if nodes.count_open_children(tx, parent.id) >= limits.children:
         raise Refused(
             f"{limits.children} tasks of yours are unfinished, which is the limit. Wait for some "

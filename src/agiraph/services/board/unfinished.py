@@ -32,8 +32,8 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     if not found:
         return []
     for waiting_on, what in found.items():
-        # One call id for all of them: the first wait that ends drops the others
-        # (`waits.drop_call`).
+        # One call id for all of them: the first wait that ends drops
+        # the others (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
     text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(

@@ -252,8 +252,8 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
         elif unmet and dependent.if_unmet == "ask":
             _ask_coordinator(tx, dependent, what)
         elif dependent.assignee_id is not None:
-            # Nodes without an assignee follow in `planning.assign_unowned`, at the end of the
-            # transaction.
+            # Nodes without an assignee follow in `planning.assign_unowned`,
+            # at the end of the transaction.
             planning.assign_ready(tx, dependent)
 
 

@@ -176,8 +176,8 @@ def reply(
         usage=usage,
         provider_data=provider_data or ProviderData(),
     )
-    # In one commit with the reply: a crash between the two would lose the cost or
-    # charge it as lost, too.
+    # In one commit with the reply: a crash between the two would lose the
+    # cost or charge it as lost, too.
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
@@ -265,8 +265,8 @@ def perform(
 ) -> tuple[Answer, list[Turn]]:
     """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
-    # After the check of the lease: a fenced runner must change nothing, and the
-    # thread's lock is first.
+    # After the check of the lease: a fenced runner must change nothing,
+    # and the thread's lock is first.
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 

@@ -122,17 +122,17 @@ def receive_request(
 ) -> Firing:
     """Fire a webhook. A second request with the same delivery id returns the first one's firing."""
     found = TRIGGERS.find(tx, trigger_id)
-    # The same error for an unknown trigger and a wrong secret: callers must not find out which
-    # triggers exist.
+    # The same error for an unknown trigger and a wrong secret: callers must not
+    # find out which triggers exist.
     if found is None or not hmac.compare_digest(found.secret or "", hash_of(secret)):
         raise NotFound("webhook", trigger_id, known="Its address or its secret is wrong.")
     if len(body) > TEXT_LIMIT:
         raise Refused(f"A webhook takes {TEXT_LIMIT:,} characters; this has {len(body):,}.")
     slot = new_id("hit") if delivery is None else f"hit {delivery[:200]}"
-    # Read before the locks. On PostgreSQL two equal deliveries at once may both find nothing. The
-    # second then waits for the agent's lock, and its insert into `firings` fails on the key
-    # (trigger, slot): its effect is rolled back, and its caller gets an error and, on a retry,
-    # the first one's firing.
+    # Read before the locks. On PostgreSQL two equal deliveries at once may both find nothing.
+    # The second then waits for the agent's lock, and its insert into `firings` fails on the
+    # key (trigger, slot): its effect is rolled back, and its caller gets an error and, on a
+    # retry, the first one's firing.
     if before := triggers.firing(tx, trigger_id, slot):
         return before
     locked = _lock_active(tx, trigger_id)

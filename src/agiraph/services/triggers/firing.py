@@ -53,11 +53,11 @@ def fire(
     try:
         firing = _perform(tx, trigger, slot, cause)
     except Refused as refusal:
-        # A full team, or a node that cannot start, must not stop the schedule: the slot is recorded
-        # with the reason.
+        # A full team, or a node that cannot start, must not stop the schedule: the slot
+        # is recorded with the reason.
         return skip(tx, trigger, slot, str(refusal))
-    # The key is (trigger, slot). If the slot was handled before, this fails and
-    # rolls back its effect.
+    # The key is (trigger, slot). If the slot was handled before, this
+    # fails and rolls back its effect.
     FIRINGS.insert(tx, firing)
     TRIGGERS.update(tx, trigger.id, fired=trigger.fired + 1, fired_at=tx.now)
     tx.emit(

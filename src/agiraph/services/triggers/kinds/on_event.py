@@ -81,12 +81,12 @@ class OnEvent(Kind[OnEventConfig]):
         Return whether there are more events to read now.
         """
         config = self.read(trigger.config)
-        # Before the events: those that commit while they are read have higher numbers and
-        # wait for the next call.
+        # Before the events: those that commit while they are read have higher
+        # numbers and wait for the next call.
         head = events.head(tx, trigger.team_id)
         batch = triggers.events_after_cursor(tx, trigger, config.event_pattern, limit=BATCH_EVENTS)
-        # A batch that is not full holds every match up to `head`, so the cursor may
-        # pass all other events.
+        # A batch that is not full holds every match up to `head`, so the
+        # cursor may pass all other events.
         cursor = min(batch[-1].seq, head) if len(batch) == BATCH_EVENTS else head
         due: datetime | None = None
         for event in batch:
