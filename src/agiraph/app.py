@@ -63,7 +63,7 @@ class Runtime:
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
-        ticker: TriggerWorker,
+        trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
     ) -> None:
         self.home = home
@@ -73,11 +73,13 @@ class Runtime:
         self.models = models
         self.engine = engine
         self.outbox = outbox
-        self.trigger_worker = ticker
+        self.trigger_worker = trigger_worker
         self.periodic = periodic
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
+        # On PostgreSQL there is no lock to watch: processes share the
+        # home, and rows decide who works.
         if lock is not None:
             watching = periodic.repeat("checking the home's lock", partial(self._check_lock, lock))
             self._lock_watch = asyncio.create_task(watching, name="lock")
@@ -127,16 +129,18 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        outbox = Outbox(store, clock, channels or {}, alone=lock is not None, periodic=periodic)
-        ticker = TriggerWorker(
+        outbox = Outbox(
+            store, clock, channels or {}, is_sole_process=lock is not None, periodic=periodic
+        )
+        trigger_worker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
             periodic=periodic,
             callbacks=callbacks or {},
-            alone=lock is not None,
+            is_sole_process=lock is not None,
         )
-        return cls(home, lock, store, models, engine, outbox, ticker, periodic)
+        return cls(home, lock, store, models, engine, outbox, trigger_worker, periodic)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -151,7 +155,8 @@ class Runtime:
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
-        # Before the outbox: runs that are being stopped may still send messages.
+        # Runs first: each gives its node back in a transaction. A message that a run still sends is
+        # a row, so whatever the stopped outbox does not send goes out at the next start.
         await self.engine.stop()
         await self.outbox.stop()
         await self.trigger_worker.stop()
@@ -161,6 +166,7 @@ class Runtime:
         await _cancelled(self._lock_watch)
         await self.stop()
         await self.models.close()
+        # After `stop`, whose runs still write.
         await self.store.close()
         self.home.folder.close()
         # Last: from here on another process may open the home.
@@ -179,11 +185,12 @@ class Runtime:
 
 async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:
     """Lock the home and open its database. On PostgreSQL processes share a home, without a lock."""
-    # Before the database is opened: all that follows relies on being the only process on it.
+    # The lock before the database: a second runtime must be refused before it migrates or writes.
     lock = home.lock() if url.startswith("sqlite:") else None
     try:
         store = await open_store(url, clock, sole=True)
     except BaseException:
+        # Also when the start is cancelled: else the home stays locked while this process lives.
         if lock is not None:
             lock.release()
         raise

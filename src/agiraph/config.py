@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
-from agiraph.location import FILE, IN_FILE, Place, chain, find, written_in
+from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.http_proxy import Proxies
 from agiraph.providers.prices import Prices, Terms
@@ -35,7 +35,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Place):
+class Settings(Location):
     """All settings of an installation."""
 
     model: str
@@ -68,6 +68,7 @@ _CHANNELS = "channels"
 _SEARCH = "search"
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
+# User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
@@ -104,6 +105,7 @@ class _Picker:
         found = Setting(value=default, origin="default")
         if (key := IN_FILE.get(name, "")) in self.written:
             found = Setting(value=chain(self.written[key]), origin=FILE)
+        # A variable that is set but empty counts as unset: containers often pass such variables on.
         if self.environ.get(name):
             found = Setting(value=self.environ[name], origin="environment")
         # `agiraph doctor` prints these values, and people paste its output into bug reports.
@@ -127,6 +129,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
+    # For the list of settings only: `find` has read the address from the same variables.
     pick("AGIRAPH_HOST", "127.0.0.1")
     pick("AGIRAPH_PORT", "8717")
     web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
@@ -228,6 +231,8 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
             raise Misconfigured(
                 f"{path}: commands.{where}: {first['msg']}. Write {example}."
             ) from error
+        # A program sees the variables named here and no others: the
+        # environment holds the vendors' keys.
         seen = {v: environ[v] for v in entry.get("environment", []) if v in environ}
         found[name] = Command(
             command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
@@ -258,8 +263,8 @@ def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
         where = f"{path}: [servers.{name}]"
         if not isinstance(table, dict):
             raise Misconfigured(f"{where} must be a table: {example}.")
-        # A server with a vendor's name would quietly get the requests, and with them the prompts,
-        # that people mean for the vendor.
+        # A model is named provider/model; a server with a provider's
+        # name would hide one of the two.
         if name in _NOT_SERVERS:
             raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
         if not _SERVER_NAME.fullmatch(name):

@@ -25,7 +25,7 @@ TABLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Location:
     """A home, its database and its server."""
 
     home: Path
@@ -35,11 +35,12 @@ class Place:
     """The API's token; empty: the token file in the home is used."""
 
 
-def find(environ: Mapping[str, str] = os.environ) -> Place:
-    """Return the place from the environment, agiraph.toml and defaults, in this order."""
+def find(environ: Mapping[str, str] = os.environ) -> Location:
+    """Return the location from the environment, agiraph.toml and defaults, in this order."""
+    # `or`: a variable that is set but empty counts as unset.
     home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
     written = written_in(home / FILE)
-    return Place(
+    return Location(
         home=home,
         database_url=environ.get("AGIRAPH_DATABASE_URL")
         or written.get("database_url", f"sqlite:///{home / 'agiraph.db'}"),
@@ -68,7 +69,7 @@ def written_in(path: Path) -> dict[str, Any]:
 
 
 def chain(value: Any) -> Any:
-    """Join a list of models into one name: each is the fallback of the one before."""
+    """Join a list of models into one setting; each model is the fallback of the one before it."""
     if isinstance(value, list) and all(isinstance(name, str) for name in cast(list[Any], value)):
         return ", ".join(cast(list[str], value))
     return cast(Any, value)

@@ -23,7 +23,8 @@ LEVELS = ("debug", "info", "warning", "error")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that move a terminal's cursor or reorder its text; a tab too, for column parsers."""
 
-# Tasks inherit a copy of the context, so records of concurrent runs carry their own ids.
+# A context variable: each asyncio task has its own, so concurrent runs do not mix their ids. The
+# default is never changed, because `traced` sets a new dict.
 _trace: ContextVar[dict[str, str]] = ContextVar("agiraph_trace", default={})  # noqa: B039
 
 
@@ -53,6 +54,8 @@ def _fitted(text: str) -> str:
         half = RECORD_CHARACTERS // 2
         left_out = len(text) - RECORD_CHARACTERS
         text = f"{text[:half]} … {left_out:,} characters left out … {text[-half:]}"
+    # orjson and UTF-8 streams refuse lone surrogates, which file names
+    # and model replies may contain.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -71,6 +74,8 @@ class Json(logging.Formatter):
         if record.exc_info:
             error = "".join(traceback.format_exception(*record.exc_info))
             fields["error"] = _fitted(error.rstrip())
+        # The finished line is redacted, because a secret may stand in the message, the facts or the
+        # traceback. `default`: a fact of an unknown type must not make logging itself fail.
         return redact(orjson.dumps(fields, default=str).decode())
 
 
@@ -87,10 +92,8 @@ class Plain(logging.Formatter):
         line = f"{at:%H:%M:%S} {record.levelname.lower():7} {_fitted(record.getMessage())}"
         line = _one_line(f"{line}  {about}".rstrip())
         if record.exc_info:
-            told = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
-            line += "".join(f"\n    | {_one_line(text)}" for text in told.split("\n"))
-        # Last, when all parts are joined: a secret may have come in through an argument or a
-        # traceback.
+            trace_text = _fitted("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            line += "".join(f"\n    | {_one_line(text)}" for text in trace_text.split("\n"))
         return redact(line)
 
 
@@ -104,9 +107,9 @@ def begin(level: str = "", *, stream: IO[str] | None = None) -> None:
     is_terminal = out.stream.isatty()
     out.setFormatter(Plain() if is_terminal else Json())
     root = logging.getLogger()
+    # Replaced, not added to: a second call would log every line twice.
     root.handlers = [out]
-    # Only our own loggers follow the level; libraries stay at warnings, whatever a person looks
-    # for.
+    # Libraries log only warnings and errors; the level in the settings is for agiraph's loggers.
     root.setLevel(logging.WARNING)
     chosen = level or ("warning" if is_terminal else "info")
     logging.getLogger("agiraph").setLevel(chosen.upper())
@@ -148,6 +151,8 @@ class Streak:
         if self.since is None:
             self.since = self.clock.now()
             self._remind_at = self.clock.monotonic() + self._reminder_s
+        # By type and not by text: texts contain times, ports and ids, so
+        # each would count as a new error.
         if type(error) not in self._kinds:
             self._kinds.add(type(error))
             level = logging.ERROR if trace else logging.WARNING
@@ -174,7 +179,7 @@ class Streak:
 
     @property
     def description(self) -> str:
-        """A sentence: what fails, how often, since when, and the last error."""
+        """Return a sentence: what fails, how often, since when, and the last error."""
         assert self.since is not None
         assert self.error is not None
         said = f"{self.what} has failed {_times(self.count)} since {_moment(self.since)}"

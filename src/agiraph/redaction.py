@@ -42,13 +42,17 @@ def hide() -> None:
         # Not dumpable: other processes of the same user cannot read this one's memory or environ.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         return
+    # /proc shows the environment that a process was started with, whatever it does to `os.environ`.
+    # So the secrets can only be removed by executing the program again.
     secret = {name: value for name, value in os.environ.items() if is_secret(name) and value}
     if not secret:
         return
     reader, writer = os.pipe()
-    # Nobody reads the pipe yet, so all of it has to fit into the pipe's buffer of 64 KiB.
+    # The pipe's buffer (64 KiB on Linux) must hold all of it: the reader starts only after the
+    # exec, so a write that does not fit would block for ever.
     os.write(writer, json.dumps(secret).encode())
     os.close(writer)
+    # Python marks descriptors close-on-exec, and the new process needs this one.
     os.set_inheritable(reader, True)
     environment = {name: value for name, value in os.environ.items() if name not in secret}
     environment[PIPE_VARIABLE] = str(reader)
@@ -64,6 +68,8 @@ def keep(secrets: Mapping[str, str]) -> None:
             # A command that prints a secret may have encoded it; these are the forms that tools use
             # by default.
             forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
+            # Needles are only added: a token that was replaced may still
+            # appear in what is written later.
             _needles.extend(form for form in sorted(forms) if form not in _needles)
 
 
@@ -108,7 +114,7 @@ class Redactor:
         yield self.finish()
 
     def feed(self, piece: bytes) -> bytes:
-        """Take a piece; return redacted bytes, except an end in which a secret may begin."""
+        """Return a piece redacted; its end, where a secret may begin, comes with the next piece."""
         data = self._redacted(self._kept + piece)
         end = max(len(data) - self._overlap, 0)
         self._kept = data[end:]

@@ -83,14 +83,14 @@ class RunContext:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long this run may still take; None without a time limit."""
+        """Return the seconds that this run may still take; None without a time limit."""
         if self.deadline is None:
             return None
         return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
 
     @property
     def tainted_by(self) -> str | None:
-        """Where words in this thread came from that nobody on the team vouches for."""
+        """Return the source of words in this thread that nobody vouches for; None without any."""
         return self.transcript.tainted_by
 
     def defer_answer(self, call: ToolCall, answer: Done) -> None:
@@ -107,6 +107,8 @@ class RunContext:
         self.add_turns(
             Turn(
                 thread_id=self.lease.thread_id,
+                # The number that the later write gives it too: the lease
+                # makes this run the only writer.
                 seq=self.transcript.head + 1,
                 node_id=self.node.id,
                 role="tool",
@@ -120,6 +122,8 @@ class RunContext:
 
     def take_deferred_answers(self) -> list[tuple[ToolCall, Done]]:
         """Return the answers for the write that follows, and forget them."""
+        # Forgotten even if the write fails: the run then starts again from the thread, where the
+        # calls have no answer, and `Steps.recover` settles them.
         taken, self.deferred_answers = self.deferred_answers, []
         return taken
 

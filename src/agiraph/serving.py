@@ -103,6 +103,8 @@ async def _opened_with_retries(
             await _unless_asked(asked, asyncio.sleep(pause_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         streak.succeeded()
+        # Outside of the loop: an error of the running server must not be taken for
+        # a failed opening and retried.
         yield opened
 
 
@@ -124,6 +126,7 @@ async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -
             raise AskedToStop
         await taken
     finally:
+        # Also when this task is cancelled: the step must not run on beside the shutdown.
         stopping.cancel()
         taken.cancel()
         await asyncio.gather(taken, return_exceptions=True)
@@ -133,6 +136,7 @@ async def _unless_asked(asked: asyncio.Event, step: Coroutine[Any, Any, None]) -
 async def _serving(settings: Settings, *, works: bool) -> AsyncGenerator[RunningServer]:
     address = settings.address
     address.check()
+    # The port first: if it is taken, no home was locked and no database migrated.
     sock = bind(address.host, address.port)
     port = sock.getsockname()[1]
     hub, forwarder = Hub(), _DeltaForwarder()
@@ -165,7 +169,8 @@ async def _started(
     try:
         yield
     finally:
-        # First: WebSockets do not end by themselves, and the server waits for its open connections.
+        # The hub first: the server waits for open event streams, which
+        # end only when their queue ends.
         hub.close()
         # In parallel: connections get time to close, commands to end.
         await asyncio.gather(server.stop(), runtime.stop())
@@ -224,9 +229,9 @@ def _is_shared(settings: Settings) -> bool:
 async def _feeding_hub(
     settings: Settings, runtime: Runtime, hub: Hub, forwarder: _DeltaForwarder
 ) -> AsyncGenerator[None]:
-    """Feed the hub with events and reply pieces: of this process, or of all processes."""
+    """Pass events and pieces of replies to the hub: from this process, or from all processes."""
 
-    def draft(words: Words) -> PartialReply:
+    def partial_reply(words: Words) -> PartialReply:
         return PartialReply(
             team_id=words.team_id,
             agent_id=words.agent_id,
@@ -236,7 +241,8 @@ async def _feeding_hub(
         )
 
     if not _is_shared(settings):
-        forwarder.send = lambda words: hub.publish_delta(draft(words), words.text)
+        # The events need nothing here: `api.app.build` publishes each commit of this only process.
+        forwarder.send = lambda words: hub.publish_delta(partial_reply(words), words.text)
         yield
         return
     # Imports asyncpg, which homes on SQLite do not need.
@@ -247,9 +253,9 @@ async def _feeding_hub(
         runtime.store,
         publish=hub.publish,
         on_reply_text=lambda words: hub.publish_remote_delta(
-            draft(words), words.text, words.offset
+            partial_reply(words), words.text, words.offset
         ),
-        failures=runtime.periodic.streak("receiving events from the database"),
+        failures=runtime.periodic.streak("listening for events"),
     )
     await feed.start()
     try:
@@ -278,6 +284,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         async with _sharing_deltas(settings, runtime, forwarder):
             yield runtime
     finally:
+        # Tracing last: the runs that this ends still emit spans.
         await runtime.close()
         if tracing is not None:
             await tracing.close()
@@ -316,6 +323,8 @@ def _token(settings: Settings, runtime: Runtime) -> Callable[[], str]:
         # refused at once, without a restart.
         stamp = _stamp(runtime.home.token_path)
         if stamp != kept[0]:
+            # The old token stays among the redacted secrets: what is
+            # logged later may still quote it.
             kept = (stamp, runtime.home.token())
             redaction.keep({"token": kept[1]})
         return kept[1]
@@ -328,6 +337,8 @@ def _stamp(path: Path) -> tuple[int, int]:
         found = path.stat()
     except FileNotFoundError:
         return (0, 0)
+    # The inode too: a file that is replaced within one tick of the file
+    # system's clock has the same time.
     return (found.st_mtime_ns, found.st_ino)
 
 

@@ -263,7 +263,7 @@ def split_firing() -> None:
     write = SqliteStore.write
 
     def take(tx: Tx) -> list[str]:
-        return [timer for timer in waits.due(tx) if waits.ring(tx, timer)]
+        return [timer for timer in waits.due(tx) if waits.take_due_timer(tx, timer)]
 
     def fire(tx: Tx, timers: list[str]) -> None:
         for timer in timers:

@@ -354,7 +354,7 @@ async def test_of_many_processes_one_sends_each_message(tmp_path: Path, postgres
     async with opened(tmp_path, url, count=channel) as world:
         founded = await founded_in(world)
         stores = [await open_store(url, world.clock) for _ in range(3)]
-        others = [Outbox(s, world.clock, {"count": channel}, alone=False) for s in stores]
+        others = [Outbox(s, world.clock, {"count": channel}, is_sole_process=False) for s in stores]
         for outbox in others:
             await outbox.start()
         said = [await tell(world, founded, f"Number {n}.") for n in range(20)]
@@ -383,7 +383,7 @@ async def test_what_a_dead_process_was_sending_is_taken_over_after_a_while(
         founded = await founded_in(world)
         kinds = frozenset[MessageKind]({"briefing"})
         await world.store.write(
-            deliveries.open_channels, {"count": kinds}, person_id=OWNER, alone=False
+            deliveries.open_channels, {"count": kinds}, person_id=OWNER, is_sole_process=False
         )
         message = await tell(world, founded)
         [parcel] = await world.store.write(deliveries.claim, "count", owner="dead", limit=5)

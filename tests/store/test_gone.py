@@ -158,7 +158,7 @@ async def test_a_reader_opened_late_makes_no_new_database(
 async def test_an_idle_store_notices_by_itself(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite, "FILE_CHECK_S", 0.01)
     store = SqliteStore(folder / "agiraph.db", ManualClock())
     _, told = await three(store)
     said, loop = asyncio.Event(), asyncio.get_running_loop()

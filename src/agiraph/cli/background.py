@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from agiraph.client import Client
 from agiraph.domain.errors import Declined, Unreachable
-from agiraph.location import Place
+from agiraph.location import Location
 from agiraph.store.database import Store
 
 SILENT_S = 10.0
@@ -16,7 +16,7 @@ class Background(NamedTuple):
     problems: list[str]
 
 
-async def find(place: Place, store: Store) -> Background:
+async def find(place: Location, store: Store) -> Background:
     """Return the workers. Read their rows on PostgreSQL; with SQLite, ask the running server."""
     if place.database_url.startswith("sqlite:"):
         return await _ask(place)
@@ -37,7 +37,7 @@ async def find(place: Place, store: Store) -> Background:
     return Background(names, silent + failing)
 
 
-async def _ask(place: Place) -> Background:
+async def _ask(place: Location) -> Background:
     # No retries: a server that is not ready answers at once and gives the reason.
     async with Client.of(place, patience=0.0) as client:
         try:

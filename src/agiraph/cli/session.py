@@ -28,7 +28,7 @@ from agiraph.domain.errors import (
 from agiraph.domain.time import SystemClock
 from agiraph.home.layout import Home, known_token
 from agiraph.home.lock import HomeLock
-from agiraph.location import Place
+from agiraph.location import Location
 from agiraph.redaction import environment, keep
 
 if TYPE_CHECKING:  # most commands only talk to a server
@@ -70,7 +70,7 @@ async def _awaited(result: Awaitable[R]) -> R:
 
 
 @asynccontextmanager
-async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Place, "Store"]]:
+async def opened(*, to_write: bool = False) -> AsyncGenerator[tuple[Location, "Store"]]:
     """Open the database of this home.
 
     With `to_write`, take the home's lock: a server that runs would not notice the change.
@@ -99,7 +99,7 @@ async def connected() -> AsyncGenerator[Client]:
         yield client
 
 
-async def _check(client: Client, where: Place) -> None:
+async def _check(client: Client, where: Location) -> None:
     try:
         if not client.has_token:
             raise client.unreachable()
@@ -120,7 +120,7 @@ async def _check(client: Client, where: Place) -> None:
         ) from error
 
 
-def _holder(where: Place) -> str:
+def _holder(where: Location) -> str:
     """Return a sentence that names the process that holds the home's lock; empty if none does."""
     if not where.home.is_dir() or not where.database_url.startswith("sqlite:"):
         return ""

@@ -20,7 +20,7 @@ from yarl import URL
 
 from agiraph.domain.errors import Declined, Unreachable
 from agiraph.home.layout import known_token
-from agiraph.location import Place
+from agiraph.location import Location
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 15.0
@@ -62,7 +62,7 @@ class Connection:
         """Whether this server has answered before: then it is worth retrying."""
 
     @classmethod
-    def of(cls, place: Place, **more: Any) -> Self:
+    def of(cls, place: Location, **more: Any) -> Self:
         """Return a client for the server of this home, whether it runs or not."""
         certificate = place.address.certificate
         if certificate is not None:

@@ -50,8 +50,10 @@ class ToolCaller:
 
         Raises `Halted` if the node was paused or cancelled.
         """
+        # Before the next tool acts: a crash during a call then loses the answer of that call alone.
         if halt := await self.write_deferred(ctx):
             raise Halted(halt)
+        # The wait of an earlier run is still open; a second one would violate its key.
         if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
@@ -78,6 +80,7 @@ class ToolCaller:
         ctx.is_vouched_for = self.permission.vouches(ctx, validated)
         if self.permission.needs_approval(ctx, validated):
             decision = await self._ask_person(ctx, validated)
+            # A pending or refused decision: `ask_permission` has written it.
             if decision != Done("approved"):
                 return decision
             ctx.is_vouched_for = True

@@ -66,12 +66,13 @@ class ClusteredEngine:
     async def start(self, only: TeamId | None = None) -> None:
         self._only = only
         await self._jobs.open()
+        # After `open`, which may fail: a listener cannot be removed from the store.
         self._store.subscribe(self._on_commit)
         control = listen(
             *(self._url, (CONTROL_CHANNEL,)),
             on_connect=self._apply_missed_cancels,
             on_notification=self._on_cancel,
-            failures=self._periodic.streak("hearing of cancels"),
+            failures=self._periodic.streak("listening for cancels"),
         )
         deliver = self._jobs.deliver(self._run_job, self._periodic.streak("the job queue"))
         # The event loop keeps only weak references: without this list a task could be
@@ -80,7 +81,7 @@ class ClusteredEngine:
             asyncio.create_task(deliver, name="queue"),
             asyncio.create_task(control, name="control"),
             asyncio.create_task(self._show_loop_alive(), name="turn"),
-            asyncio.create_task(self._periodic.repeat("timers", self._keep_time), name="timers"),
+            asyncio.create_task(self._periodic.repeat("timers", self._fire_timers), name="timers"),
             asyncio.create_task(
                 self._periodic.repeat("reconciling queues", self._reconcile), name="reconcile"
             ),
@@ -127,6 +128,8 @@ class ClusteredEngine:
         if not self._jobs.is_visible:
             # Peers take this worker for dead: they would free the job and do the work twice.
             return RetryLater("not connected", OTHER_WORKER_S)
+        # The job's row is deleted, but its work is not forgotten: the run
+        # under way checks the queue again.
         if queue in self._running:
             self._again.add(queue)
             return None
@@ -153,9 +156,13 @@ class ClusteredEngine:
             await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 task.cancel()
+                # The run gives its node back before the job does: another process could otherwise
+                # get the job and find the node still owned.
                 await asyncio.wait({task})
                 return RetryLater("this process stops")
             if task.cancelled():
+                # The run has given its node back. The job is delivered again, and
+                # the claim ends the node.
                 return RetryLater("cancelled")
             if isinstance(error := task.exception(), Exception):
                 self._periodic.item_failed(what, error, "it is retried")
@@ -191,8 +198,9 @@ class ClusteredEngine:
             if node is not None and node.cancel_requested:
                 task.cancel()
 
-    async def _keep_time(self) -> Wait | None:
-        """Ring the timers that are due; else return the pause before the next check."""
+    async def _fire_timers(self) -> Wait | None:
+        """Fire the timers that are due, or return the pause before the next check."""
+        # Before the read, so that a timer which is committed meanwhile is not missed.
         self._alarm.clear()
         due = await self._store.read(waits.next_due)
         if due is None or due > self._clock.now():

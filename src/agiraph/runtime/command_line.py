@@ -46,6 +46,7 @@ DEFAULT_LIMIT_S = 3600.0
 """The time limit of a node without one."""
 SHORTEST_LIMIT_S = 0.1
 RESULT_CHARACTERS = 20_000
+"""Characters of a result file that become the node's result; the published file has all of them."""
 OUTPUT_BYTES = 4000
 """Bytes of output that one event shows."""
 BACKOFF, LONGEST_PAUSE_S = 1.1, 10.0
@@ -78,6 +79,8 @@ class ProgramRunner:
         """
         folder, _ = ctx.scope.resolve("scratch", "w")
         with folder:
+            # On every run, not only the first: the permission may have been
+            # withdrawn while the node waited.
             if (outcome := await self._check_permission(ctx)) is not None:
                 return outcome
             try:
@@ -149,6 +152,8 @@ class ProgramRunner:
         await asyncio.to_thread(_write_task, ctx, folder)
         await asyncio.to_thread(mailbox.write_files)
         await mailbox.exchange()
+        # Committed before the program starts: after a crash the intent is the only proof that it
+        # may have run (`program_runs.started_runs`).
         intent = await ctx.store.write(
             journal.intend,
             ctx.lease,
@@ -191,6 +196,8 @@ class ProgramRunner:
             await asyncio.wait({running})
         if not running.cancelled():
             return running.result()
+        # Ended by `is_over`: the result is complete, and the supervisor's
+        # spool has how the run ended.
         ended = await asyncio.to_thread(commands.resolve, program_runs.spool(ctx, call))
         assert ended is not None
         return ended
@@ -221,6 +228,7 @@ class _Watch:
     async def poll(self, *, last: bool) -> None:
         """Read the result and the outbox, deliver mail, and report output or silence."""
         result = await asyncio.to_thread(_read_result, self._folder)
+        # A program may write its result in pieces: the time runs only while the text is unchanged.
         is_settled = result and result == self._result
         self._lingering_s = self._lingering_s + POLL_S if is_settled else 0.0
         self._result = result
@@ -247,6 +255,7 @@ class _Watch:
 def _emit_output(tx: Tx, lease: Lease, text: str, size: int) -> None:
     threads.check_lease(tx, lease)
     tx.emit(lease.team_id, NodeOutput(node_id=lease.node_id, text=text, bytes=size))
+    # Output is a sign of life, although it writes no turn.
     if NODES.get(tx, lease.node_id).stalled_at is not None:
         NODES.update(tx, lease.node_id, stalled_at=None)
 
@@ -275,6 +284,7 @@ def _write_task(ctx: RunContext, folder: Folder) -> None:
     }
     folder.write(CONTEXT, orjson.dumps(about, option=orjson.OPT_INDENT_2))
     with suppress(NotFound):
+        # A result of an earlier run would count as this one's.
         folder.remove(RESULT)
 
 
@@ -289,6 +299,7 @@ async def _outcome(
     await asyncio.to_thread(_move_mail_files, folder, node.folder)
     doubts: list[str] = []
     if result.ended == "exited" and result.exit_code != 0:
+        # The creator reads the doubt and judges; many programs exit with an error after good work.
         doubts.append(f"its command ended with exit code {result.exit_code}")
     if cut_off:
         doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")

@@ -28,6 +28,7 @@ FULL = 0.75
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
 MAX_FILES = 100
+"""Files in scratch/ that the text after a cut lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,16 @@ class Compaction:
             if not transcript.has(flush):
                 if size(transcript) < FULL * self.window:
                     return None
-                notice = SystemNote(flush, prompt("compaction_flush"))
-                if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
+                note = SystemNote(flush, prompt("compaction_flush"))
+                if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                     return reason
+            # If something follows the note, the reply to it is stored: a crash came after it.
             if transcript.last_spoken.ref == flush:
                 reply = await steps.think(ctx, "compaction")
                 if outcome := await steps.act(ctx, reply.calls):
                     return outcome
-            notice = SystemNote(ask, prompt("compact"))
-            if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
+            note = SystemNote(ask, prompt("compact"))
+            if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
         if transcript.last_spoken.ref == ask:
             await steps.think(ctx, "compaction", may_call=False)
@@ -76,6 +78,8 @@ class Compaction:
         return True
 
     async def _cut(self, ctx: RunContext, number: int, summary: str) -> None:
+        # Read from rows and files, not asked of the model: a summary may
+        # forget or invent open tasks.
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         text = prompt("compacted").format(summary=summary or "(none)", state=state)

@@ -38,6 +38,7 @@ STORE = "the store"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """The pause before the store is tried again; doubled with each failure in a row."""
 MODEL_PAUSE_S, LONGEST_MODEL_PAUSE_S = 30.0, 900.0
+"""Bounds of the pause before a model that could not be reached is tried again."""
 DETAIL_CHARACTERS = 4000
 """Characters of an unexpected error that the node's row keeps; the log has the traceback."""
 
@@ -54,6 +55,8 @@ class Dispatcher:
 
     async def drive(self, queue: Queue, *, owner: str, only: TeamId | None = None) -> bool:
         """Run the next node of a queue; return False if no node of it can run now."""
+        # The slot before the claim: a node that waits for a slot stays in its queue, where
+        # another process may claim it.
         async with self.lane_limits[queue.lane]:
             lease = await self._claim(queue, owner=owner, only=only)
             if lease is None:
@@ -87,6 +90,8 @@ class Dispatcher:
                 await self.clock.sleep(pause_s)
                 pause_s, is_retry = min(pause_s * 2, LONGEST_PAUSE_S), True
             except asyncio.CancelledError:
+                # Shielded: a second cancel must not stop the release, or the node would stay
+                # `running` without a runner.
                 await asyncio.shield(self._release(lease))
                 raise
 
@@ -98,12 +103,16 @@ class Dispatcher:
 
         The next claim sees a cancel request and ends the node.
         """
+        # Fenced: another run owns the node. IllegalMove: the node ended just before the cancel.
+        # Without the store the node stays `running`, and the next claim takes it over.
         with contextlib.suppress(Fenced, IllegalMove, StoreUnavailable):
             await self.store.write(claims.release, lease)
 
     async def _claim(self, queue: Queue, *, owner: str, only: TeamId | None) -> Lease | None:
         pause_s = FIRST_PAUSE_S
         while True:
+            # A task of its own, so that its result is known even if this
+            # task is cancelled meanwhile.
             claiming = asyncio.ensure_future(
                 self.store.write(claims.claim, queue, owner=owner, only=only)
             )
@@ -134,6 +143,7 @@ class Dispatcher:
         try:
             await self._run_once(lease)
         except (Fenced, StoreUnavailable, StoreDamaged):
+            # To write the failure would fail as well, or write to another run's thread.
             raise
         except Exception as error:
             log.exception("%s failed with an unexpected error", lease.node_id)
@@ -148,6 +158,7 @@ class Dispatcher:
             verb = endings.end_cancelled_run if halted.halt == "cancel" else claims.release
             await self.store.write(verb, lease)
         except ModelUnavailable as error:
+            # Before ModelError, its base: this one ends by itself, the others need a person.
             seconds = await self._model_pause(lease, error)
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)

@@ -42,6 +42,7 @@ class EmbeddedEngine:
         self._only = only
         # This process holds the home's lock: a node that is running now was left by a crash.
         await self._store.write(nodes.forget_owners)
+        # Before the queues are read: work that commits in between is woken by its commit.
         self._store.subscribe(self._on_commit)
         self._timer_task = asyncio.create_task(
             self._periodic.repeat("timers", self._fire_timers), name="timers"
@@ -50,6 +51,7 @@ class EmbeddedEngine:
             self._wake(queue)
 
     async def stop(self) -> None:
+        # First: each cancelled run gives its node back, and that commit would wake the queue again.
         self._stopping = True
         tasks = [*self._running.values(), *([self._timer_task] if self._timer_task else [])]
         for task in tasks:
@@ -88,6 +90,7 @@ class EmbeddedEngine:
         found = True
         while found or queue in self._woken:
             self._woken.discard(queue)
+            # The flag is cleared before the drive: a wake during it is not lost.
             found = await self._drive(queue, owner=self._owner, only=self._only)
         self._periodic.item_succeeded(f"work on the queue of {queue.key}")
 
@@ -99,6 +102,8 @@ class EmbeddedEngine:
             self._periodic.item_failed(f"work on the queue of {queue.key}", error, then)
             asyncio.get_running_loop().call_later(RETRY_S, self._wake, queue)
         elif queue in self._woken or task.cancelled():
+            # A cancelled run has given its node back with a wake that came while the queue was
+            # still running; the next claim ends the node.
             self._wake(queue)
 
     async def _fire_timers(self) -> Wait | None:

@@ -123,6 +123,8 @@ class Executor:
 
     async def run(self, lease: Lease) -> Outcome:
         """Run the leased node until it is finished, parked or failed."""
+        # A write, although it changes nothing: a read takes no row lock, and a run that is fenced
+        # while it loads must stop here.
         loaded = await self.store.write(_load, lease)
         if self.tracing is None:
             return await self._run(lease, loaded)
@@ -149,6 +151,8 @@ class Executor:
             specs = tuple(tool.spec for tool in tools.values())
             now = self.clock.now()
             assert loaded.prior_knowledge is not None
+            # Only for a new thread: its system prompt is stored and never changes, so that the
+            # vendor's cache holds for all of its calls.
             known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
             system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
             assignment = prompt.assignment(loaded.node, giver=loaded.giver)
@@ -237,6 +241,7 @@ class Executor:
             node=node,
             lease=lease,
             scope=Scope(role=agent.role, agent=agent.name, node=node.id, team=folder),
+            # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),
             parked_calls=loaded.parked_calls,
             envelopes=loaded.envelopes,

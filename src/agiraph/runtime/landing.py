@@ -25,7 +25,7 @@ LAST_WORD = (
 async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     """End a node whose budget is used up: ask for a last answer without tools, and publish.
 
-    The `landing` notice is committed before the model is asked, so a crash does not ask twice.
+    The `landing` note is committed before the model is asked, so a crash does not ask twice.
     """
     if not ctx.transcript.has("landing") and steps.budget.may_land(ctx, reason):
         await steps.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))
@@ -33,6 +33,7 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
         with contextlib.suppress(ModelError):  # the node ends without a last answer
             await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
     last = ctx.transcript.last_reply
+    # Also a reply from before the landing: a partial result is better than none.
     text = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."
     return await publish_outcome(steps, ctx, Failed(reason, detail, text or None))
@@ -53,6 +54,7 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     try:
         manifest = await asyncio.to_thread(folder.publish, summary, partial=partial)
     except Refused as error:
+        # The files stay where they are; an end must not fail because of them.
         unpublished = f" Its files could not be published: {error}"
     text = shown_result(ctx, text, name, manifest)
     if isinstance(outcome, Failed):

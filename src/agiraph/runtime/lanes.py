@@ -7,6 +7,7 @@ import asyncio
 
 from agiraph.domain.work import Lane
 
+# A run mostly waits for its model, so many fit into one process. Nobody waits for a reflection.
 MAX_RUNNING: dict[Lane, int] = {"reply": 32, "work": 200, "reflection": 4}
 
 LaneLimits = dict[Lane, asyncio.Semaphore]

@@ -35,13 +35,13 @@ class Outbox:
         clock: Clock,
         channels: Mapping[str, Channel],
         *,
-        alone: bool,
+        is_sole_process: bool,
         periodic: PeriodicTasks | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._channels = dict(channels)
-        self._alone = alone
+        self._is_sole_process = is_sole_process
         self._periodic = periodic or PeriodicTasks(clock)
         self._owner = new_id("outbox")
         self._tasks: list[asyncio.Task[None]] = []
@@ -54,7 +54,10 @@ class Outbox:
         if wanted or await self._store.read(rows.channels):
             # The settings of the installation are its owner's, and so are the channels in them.
             await self._store.write(
-                deliveries.open_channels, wanted, person_id=OWNER, alone=self._alone
+                deliveries.open_channels,
+                wanted,
+                person_id=OWNER,
+                is_sole_process=self._is_sole_process,
             )
         self._store.subscribe(self._after_commit)
         self._tasks = [
@@ -86,6 +89,7 @@ class Outbox:
 
     async def _serve(self, name: str, channel: Channel) -> Wait | None:
         """Send due deliveries; if there are none, return the wait for the next one."""
+        # Before the read, so that a delivery which is committed meanwhile is not missed.
         self._alarms[name].clear()
         due = await self._store.read(rows.next_due, name)
         if due is not None and due <= self._clock.now():
@@ -119,6 +123,7 @@ class Outbox:
             await self._retry_later(delivery, repr(error))
         else:
             self._periodic.item_succeeded(what)
+            # A crash before this commit sends the message again when the claim has run out.
             await self._store.write(deliveries.mark_sent, delivery)
 
     async def _retry_later(
@@ -132,7 +137,8 @@ class Outbox:
         waits: list[asyncio.Task[Any]] = [asyncio.create_task(alarm.wait())]
         if due is not None:
             waits.append(asyncio.create_task(self._clock.sleep_until(due)))
-        if not self._alone:
+        # Another process may queue a delivery without telling this one, or die while it sends one.
+        if not self._is_sole_process:
             waits.append(asyncio.create_task(asyncio.sleep(POLL_S)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

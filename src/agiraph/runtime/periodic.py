@@ -56,6 +56,7 @@ class PeriodicTasks:
                 if wait is not None:
                     await wait()
             except Exception as error:
+                # A cancellation is no `Exception`: it passes and ends the task.
                 then = f"it is retried, at least every {LONGEST_PAUSE_S:.0f} s"
                 streak.failed(error, then, trace=not isinstance(error, StoreUnavailable))
                 await self._clock.sleep(pause_s)

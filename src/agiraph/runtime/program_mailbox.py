@@ -64,6 +64,8 @@ class ProgramMailbox:
         if news.mail:
             texts, turns = await ctx.store.write(_deliver, ctx.lease)
             ctx.add_turns(*turns)
+            # A crash before this append loses nothing: `write_files` makes the
+            # inbox anew from the thread.
             with suppress(Refused):  # the program replaced its inbox by something else
                 await asyncio.to_thread(self._folder.append, INBOX, _as_inbox(texts))
         await self._send_next(whole_lines=True)
@@ -83,6 +85,7 @@ class ProgramMailbox:
         start = _carried_bytes(self._ctx, data)
         piece = data[start : start + PIECE_BYTES]
         if start + len(piece) < len(data):
+            # At the end of a line, if there is one: a message must not be cut in two.
             piece = piece[: piece.rfind(b"\n") + 1] or piece
         if not piece.strip():
             return False
@@ -119,6 +122,7 @@ def _carried_bytes(ctx: RunContext, data: bytes) -> int:
     for turn in reversed(own_turns(ctx)):
         if (turn.ref or "").startswith(_CARRIED):
             seen = turn.outbox
+            # The hash of what was carried: a program that rewrites its outbox begins a new one.
             return seen.end if seen and _digest(data[: seen.end]) == seen.sha256 else 0
     return 0
 
@@ -141,13 +145,13 @@ def _as_inbox(texts: Sequence[str]) -> bytes:
 
 def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     unseen = messages.unseen(tx, lease.agent_id)
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:
         text = bus.thread_text(tx, message)
-        page, turn = threads.append(
+        append_at, turn = threads.append(
             tx,
-            page,
+            append_at,
             node_id=lease.node_id,
             role="user",
             ref=message.id,
@@ -163,14 +167,14 @@ def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
 
 def _send_all(tx: Tx, lease: Lease, outgoing: Outgoing, seen: bytes, start: int) -> Turn:
     """Send the messages and record how far the outbox was carried, in one transaction."""
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     for number, (to, text) in enumerate(outgoing[:MAX_MESSAGES], start=1):
         if number == MAX_MESSAGES < len(outgoing):
             text += f"\n({len(outgoing) - number} more messages stand in its thread.)"
         _send(tx, lease, to, text)
     _, turn = threads.append(
         tx,
-        page,
+        append_at,
         node_id=lease.node_id,
         role="user",
         ref=f"{_CARRIED}{len(seen)}",

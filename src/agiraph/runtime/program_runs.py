@@ -73,6 +73,7 @@ async def last(ctx: RunContext) -> Run | None:
     if not (ids := started_runs(own[retried:])):
         return None
     call = _call(ids[-1])
+    # Its processes may have outlived the runtime: they must not write beside a new run.
     result = await asyncio.to_thread(commands.resolve, spool(ctx, call))
     return None if result is None else Run(call, result)
 
@@ -98,6 +99,7 @@ async def decide(ctx: RunContext, run: Run) -> Failed | Parked | None:
     refused = Failed(StopReason.NO_RESULT, f"{what} You decided not to run it again.")
     if _is_answered(ctx, question_call):
         return refused
+    # Asked by an earlier run that parked, or died before it could: the wait is still open.
     if (waiting_on := ctx.parked_calls.get(question_call.id)) is not None:
         return Parked((waiting_on,))
     where = f"Its files so far are in nodes/{ctx.node.id}/scratch."
@@ -165,6 +167,8 @@ def _ask_person(tx: Tx, ctx: RunContext, run: Run, question: str) -> Answer:
     shown = ToolCall(
         id=run.call.id, name=run.call.name, arguments={"command": ctx.agent.command or ""}
     )
+    # The key names the run, so a decision holds for one start, and a crash after the
+    # question asks nobody twice.
     asked = messages.approval(tx, key) or bus.ask(
         tx,
         ctx.lease,

@@ -26,7 +26,7 @@ class Opening(NamedTuple):
     assignment: str
     attachments: tuple[Attachment, ...] = ()
     tainted_by: str | None = None
-    """Where words in what it is told came from that nobody on the team vouches for."""
+    """The source of words in the opening that nobody on the team vouches for; None without any."""
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"

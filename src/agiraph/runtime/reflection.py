@@ -27,6 +27,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.toolsets import role_of
 
 MAX_INSIGHTS = 10
+"""Insights that are kept of one answer."""
 INSIGHT_CHARACTERS = 1000
 TURN_CHARACTERS = 2000
 """Characters of each turn that the model is shown of a thread."""
@@ -119,6 +120,7 @@ async def _harvest(steps: Steps, ctx: RunContext, window: int) -> None:
         parse=read_insights,
     )
     learned = await ask(steps, ctx, question)
+    # Also without insights: the threads are marked, so that nobody reviews them again.
     await ctx.store.write(reflection.store_insights, ctx.lease, learned or ())
 
 
@@ -214,9 +216,9 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
 
 
 def _earlier_briefings(news: News) -> str:
-    if not news.told:
+    if not news.earlier:
         return "So far you have told them nothing unasked."
-    return "Already told:\n" + "\n".join(_line(message) for message in news.told[:MAX_BRIEFINGS])
+    return "Already told:\n" + "\n".join(_line(message) for message in news.earlier[:MAX_BRIEFINGS])
 
 
 def _line(message: Message) -> str:

@@ -102,6 +102,7 @@ async def answer(steps: Steps, ctx: RunContext) -> Outcome:
     try:
         text = await _write_answer(steps, ctx)
     except ModelError as error:
+        # The person must get an answer whatever becomes of the model; their request becomes work.
         return await acknowledge(ctx, error)
     await steps.caller.write_deferred(ctx)
     return await _send(ctx, text)
@@ -137,6 +138,7 @@ async def _publish_if_long(ctx: RunContext, text: str) -> tuple[str, dict[str, s
 
 async def _write_answer(steps: Steps, ctx: RunContext) -> str:
     """Return the last text of the model, after it has looked up what it wants to know."""
+    # After a crash: calls of the last reply that have no answer.
     await steps.act(ctx, ctx.transcript.open_calls())
     last = ctx.transcript.last_reply
     while last is None or not _is_answer(ctx.transcript, last):

@@ -16,12 +16,14 @@ from agiraph.store.rows import to_text
 ANSWER_CHARACTERS = 20_000
 """Longer answers are shortened: each later model call pays for the whole thread again."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 8_000, 4_000
+"""Characters of a long answer that stay in the thread, from its beginning and from its end."""
 
 
 async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
     """Return the answer; a long one as its beginning, its end and the name of a file with all."""
     if len(answer.text) <= ANSWER_CHARACTERS:
         return answer
+    # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
     path = f"agents/{ctx.agent.name}/results/{ctx.lease.thread_id}-{name}.txt"
 

@@ -79,7 +79,7 @@ class Steps:
             ctx.lease,
             answers=ctx.take_deferred_answers(),
             notes=notes,
-            hear=deliver_mail,
+            deliver_mail=deliver_mail,
             reservation=self.budget.reservation(ctx),
             paid_from=ctx.envelopes,
         )
@@ -108,6 +108,8 @@ class Steps:
             transcript=ctx.transcript, tools=self.tool_specs, may_call=may_call, schema=schema
         )
         try:
+            # A cancellation here leaves the reservation as the thread's last
+            # turn; the next claim charges it.
             reply = await within(seconds, lambda: self.model.reply(request, on_delta))
         except ModelError as error:
             # The reservation is charged as lost, unless the request certainly cost nothing.
@@ -118,6 +120,8 @@ class Steps:
             journal.reply,
             ctx.lease,
             text=reply.text,
+            # A model may call tools although it was told not to. The calls are dropped: nothing
+            # would answer them. Some vendors repeat call ids, by which answers are found.
             calls=ctx.transcript.with_unique_ids(reply.calls) if may_call else (),
             model=reply.model or self.model.name,
             usage=reply.usage,

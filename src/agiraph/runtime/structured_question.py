@@ -60,11 +60,12 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
     attempt = made[-1] if made else None
     if attempt is None:
         attempt = question.name
-        await _add_notice(steps, ctx, SystemNote(attempt, question.text))
+        await _add_note(steps, ctx, SystemNote(attempt, question.text))
     while True:
         following, failure = again, None
         try:
             schema = None if attempt == again else question.schema
+            # After a crash the thread may hold the answer already; it was paid for.
             answer = _answer_to(ctx.transcript, attempt)
             answer = answer or await _think(steps, ctx, question.name, schema)
             if (parsed := question.parse(value_in(answer.text))) is not None:
@@ -82,7 +83,7 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
             text = question.shorter
             ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=attempt, text=text))
         else:
-            await _add_notice(steps, ctx, SystemNote(attempt, AGAIN))
+            await _add_note(steps, ctx, SystemNote(attempt, AGAIN))
 
 
 def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
@@ -93,8 +94,8 @@ def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
     return following if following is not None and following.role == "assistant" else None
 
 
-async def _add_notice(steps: Steps, ctx: RunContext, notice: SystemNote) -> None:
-    if reason := await steps.catch_up(ctx, notice, deliver_mail=False):
+async def _add_note(steps: Steps, ctx: RunContext, note: SystemNote) -> None:
+    if reason := await steps.catch_up(ctx, note, deliver_mail=False):
         raise Unaffordable(reason)
 
 
@@ -124,6 +125,7 @@ def value_in(text: str) -> Any:
         if start < 0:
             return None
         try:
+            # Brackets in prose, such as `{name}`, begin no JSON; an empty value does not count.
             value, _ = decoder.raw_decode(text, start)
         except (json.JSONDecodeError, RecursionError):
             continue

@@ -25,10 +25,13 @@ async def fire_due(store: Store, periodic: PeriodicTasks) -> None:
         raise
     except Exception as error:
         periodic.item_failed(ALL, error, "each is fired by itself")
+        # Read anew: another process may have fired some of them since.
         for timer in await store.read(waits.due):
             with periodic.isolated(f"timer {timer}"):
                 await store.write(timers.fire_due, timer)
                 continue
-            await store.write(waits.put_off, timer, RETRY_AFTER)  # `isolated` caught an error
+            await store.write(
+                waits.postpone_timer, timer, RETRY_AFTER
+            )  # `isolated` caught an error
     else:
         periodic.item_succeeded(ALL)

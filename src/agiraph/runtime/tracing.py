@@ -89,12 +89,13 @@ class Tracing:
 
     @contextlib.contextmanager
     def span(self, name: str, kind: str = "INTERNAL", **about: Any) -> "Generator[Span]":
-        """A span that names an error's type only: an error's text may quote a prompt or a reply."""
+        """Open a span. It records only the type of an error: the text may quote a prompt."""
         attributes = {key.replace("__", "."): value for key, value in about.items() if value}
         with self._tracer.start_as_current_span(
             name,
             kind=self._kinds[kind],
             attributes=attributes,
+            # OpenTelemetry would add the error's text and traceback to the span.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
@@ -107,7 +108,7 @@ class Tracing:
 
     @contextlib.contextmanager
     def run(self, agent: Agent, node: WorkNode, lease: Lease) -> "Generator[Span]":
-        """A span for one run of a node."""
+        """Open a span for one run of a node."""
         with self.span(
             f"invoke_agent {agent.name}",
             gen_ai__operation__name="invoke_agent",

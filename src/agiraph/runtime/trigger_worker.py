@@ -43,7 +43,7 @@ class TriggerWorker:
     clock: Clock
     periodic: PeriodicTasks
     callbacks: Mapping[str, Callback] = field(default_factory=dict[str, Callback])
-    alone: bool = True
+    is_sole_process: bool = True
     """Whether no other process works on this database."""
     _listeners: list[EventListener] = field(default_factory=list[EventListener])
     """The triggers that wait for events, as of the last read."""
@@ -59,8 +59,11 @@ class TriggerWorker:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     async def start(self) -> None:
-        if self.alone:
-            await self.store.write(triggers.forget_takers)
+        # No other process is alive, so the takers of these errands are dead. Where others may be
+        # alive, `ERRAND_SECONDS` decides.
+        if self.is_sole_process:
+            await self.store.write(triggers.release_errands)
+        # Before the first read of the listeners, so that no commit falls between the two.
         self.store.subscribe(self._after_commit)
         self._rescan()
         self._tasks = [
@@ -83,6 +86,7 @@ class TriggerWorker:
 
     def _after_commit(self, aftermath: Aftermath) -> None:
         for event in aftermath.events:
+            # These may add or end listeners.
             if event.type.startswith(("trigger.", "team.")):
                 self._rescan()
             if self._is_reading:
@@ -112,6 +116,7 @@ class TriggerWorker:
 
     async def _work(self) -> None:
         await self._has_work.wait()
+        # Before the work: a commit during it sets the event again, and another round follows.
         self._has_work.clear()
         try:
             await self._read_events()
@@ -131,6 +136,8 @@ class TriggerWorker:
         to_read, self._to_read = self._to_read, set()
         for trigger_id in to_read:
             with self.periodic.isolated(f"events of trigger {trigger_id}"):
+                # One transaction for each batch: a trigger that is far behind must not
+                # hold its locks for long.
                 while await self.store.write(due.read_events, trigger_id):
                     pass
 
@@ -147,7 +154,7 @@ class TriggerWorker:
 
     async def _run(self, errand: Errand) -> None:
         trigger = await self.store.read(TRIGGERS.get, errand.trigger_id)
-        if errand.id == triggers.look_of(trigger.id).id:
+        if errand.id == triggers.file_check_of(trigger.id).id:
             await self._read_watched_files(trigger, errand)
             return
         name = str(trigger.payload["callback"])
@@ -156,6 +163,8 @@ class TriggerWorker:
             then = "its triggers wait for a process that has it"
             self.periodic.item_failed(f"callback {name!r}", error, then, trace=False)
         elif await self.store.write(triggers.take_errand, errand.id):
+            # Taken in a commit of its own, before the call: another process must not make the same
+            # call while this one is under way.
             request = CallbackRequest(
                 key=f"{trigger.id}:{errand.slot}",
                 trigger_id=trigger.id,
@@ -185,6 +194,8 @@ class TriggerWorker:
             self.periodic.item_succeeded(f"callback {name!r}")
             outcome, reason = "fired", "" if result is None else str(result)
         fault("fx:after:callback")
+        # A crash before this commit leaves the errand: after `ERRAND_SECONDS` the callback is
+        # called again with the same key.
         await self.store.write(firing.finish_callback, errand, outcome=outcome, reason=reason)
 
     def _hashes(self, team_id: TeamId, paths: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from agiraph.store import nodes
 from agiraph.store.database import Store
 
 INTERVAL = timedelta(minutes=2)
+"""How often running nodes are checked: a fraction of `stalled.AFTER_SECONDS`."""
 
 
 async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
@@ -18,6 +19,7 @@ async def watch(store: Store, clock: Clock, periodic: PeriodicTasks) -> None:
         await clock.sleep_until(clock.now() + INTERVAL)
 
     async def check() -> Wait:
+        # A read first: while nobody works, the check costs no transaction and no fsync.
         if await store.read(nodes.at_work):
             await store.write(stalled.check_all)
         return wait

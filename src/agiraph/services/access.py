@@ -18,7 +18,9 @@ from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
 LINK_LIFE = timedelta(minutes=15)
+"""How long a sign-in link can be used: short, because it signs in whoever has it."""
 SESSION_LIFE = timedelta(days=30)
+"""How long a browser stays signed in."""
 RESPONSE_LIFE = timedelta(days=1)
 """How long the response to an Idempotency-Key is kept."""
 MAX_KEY_CHARS = 200
@@ -50,6 +52,7 @@ def issue(
     it is revoked."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
+    # Only the digest is stored: whoever reads the database or a backup cannot sign in.
     secret = secrets.token_urlsafe(32)
     token = Token(
         id=new_id("pass"),
@@ -93,6 +96,8 @@ def authenticate(tx: Tx, secret: str) -> Bearer | None:
     """Return the token of this secret with its person; None if it is unknown, expired, revoked or
     a link."""
     found = access.by_digest(tx, digest(secret))
+    # The secret of a link stands in a URL, and so in histories and logs:
+    # it can only be redeemed, once.
     if found is None or found.kind == "link" or not _is_valid(tx, found):
         return None
     person = PERSONS.find(tx, found.person_id)
@@ -131,7 +136,7 @@ def record_action(
 def run_once(
     tx: Tx, *, who: str, key: str, request: bytes, status: int, act: Callable[[Tx], Any]
 ) -> tuple[int, bytes]:
-    """Carry out a request, or return the response that its Idempotency-Key got the first time.
+    """Carry out a request and return its response; for a repeated Idempotency-Key the first one.
 
     The response commits together with the effect of `act`, so a crash leaves both or neither.
     """

@@ -121,6 +121,7 @@ def repair(tx: Tx) -> list[str]:
 
 
 def _free(tx: Tx) -> list[str]:
+    # Only safe because the caller has made sure that nobody else works on the database.
     many = nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
     return [f"Freed {many} nodes whose process has ended."] if many else []
@@ -143,6 +144,7 @@ def _requeue(tx: Tx) -> list[str]:
 def _set_timers(tx: Tx) -> list[str]:
     done: list[str] = []
     for wait in health.sleeping_without_a_timer(tx):
+        # Now, because the time it was set for was lost with the timer.
         waits.set_timer(tx, wait.waiting_on.id, tx.now)
         done.append(f"{wait.node_id} wakes now.")
     for trigger in health.triggers_without_timer(tx):

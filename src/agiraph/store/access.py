@@ -24,6 +24,8 @@ class Answered:
     at: datetime
 
 
+# The primary key is (who, key). `Table.get` and `update` would find another caller's row by the key
+# alone, so this module does not use them for `answered`.
 ANSWERED = Table("answered", Answered, key="key")
 
 
@@ -42,6 +44,8 @@ def in_force(tx: Tx) -> list[Token]:
 
 def use_up(tx: Tx, identity: str) -> bool:
     """Use up a one-time token; return False if it was used before."""
+    # The condition is part of the update: two requests that read the token
+    # first could both find it unused.
     sql = "update passes set used_at = :now where id = :id and used_at is null"
     return tx.run(sql, id=identity, now=to_micros(tx.now)) == 1
 
@@ -86,6 +90,8 @@ def about(tx: Tx, name: str) -> str | None:
 def note(tx: Tx, name: str, value: str) -> None:
     """Store a fact about this database, unless it is stored already."""
     tx.run(
+        # Two processes may start on a new database at once. The first value
+        # stays, and both read it back.
         "insert into about (name, value) values (:name, :value) on conflict (name) do nothing",
         name=name,
         value=value,

@@ -25,6 +25,7 @@ from agiraph.store.postgres import EVENTS_CHANNEL, REPLY_TEXT_CHANNEL
 from agiraph.store.tx import Aftermath, Tx
 
 PAGE_EVENTS = 500
+"""Events that one query reads."""
 PIECE_CHARS = 1000
 """Characters in one notification: PostgreSQL allows 8,000 bytes, and one character takes up to six
 of them as JSON."""
@@ -33,6 +34,7 @@ MAX_PENDING_CHARS = 256 * 1024
 SEND_INTERVAL_S = 0.1
 """How long text is collected before it is sent."""
 MAX_FINISHED = 2000
+"""Threads and nodes whose end is remembered."""
 _NODE_ENDED = frozenset({"node.completed", "node.failed", "node.cancelled"})
 
 
@@ -61,6 +63,7 @@ class ChangeFeed:
 
     async def start(self) -> None:
         """Publish the events that commit from now on. Readers fetch earlier ones themselves."""
+        # Before LISTEN: `_catch_up_all` runs after it and finds the events that commit in between.
         self._cursors = await self._store.read(events.heads, archived=True)
         listening = listen(
             *(self._url, (EVENTS_CHANNEL, REPLY_TEXT_CHANNEL)),
@@ -68,7 +71,7 @@ class ChangeFeed:
             on_notification=self._on_notification,
             failures=self._failures,
         )
-        self._task = asyncio.create_task(listening, name="following")
+        self._task = asyncio.create_task(listening, name="change feed")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -78,6 +81,8 @@ class ChangeFeed:
     async def _on_notification(self, notification: Notification) -> None:
         if notification.channel == EVENTS_CHANNEL:
             team_id, _, seq = notification.payload.rpartition(" ")
+            # One catch-up reads past many notifications; those that arrive for
+            # the same events need no query.
             if int(seq) > self._cursors.get(TeamId(team_id), 0):
                 await self._catch_up(TeamId(team_id))
             return
@@ -96,6 +101,8 @@ class ChangeFeed:
             cursor = self._cursors.get(team_id, 0)
             rows = await self._store.read(events.after, team_id, cursor, limit=PAGE_EVENTS)
             for event in rows:
+                # The cursor moves before `publish`: an event that cannot be published is skipped
+                # once and not retried for ever.
                 self._cursors[team_id] = event.seq
                 self._note_finished(event)
                 self._publish(event)
@@ -103,13 +110,15 @@ class ChangeFeed:
                 return
 
     def _note_finished(self, event: Event) -> None:
-        """Remember what has ended: rows are read at once, and text sent earlier arrives later."""
+        """Remember ended turns and nodes: text that was sent before their end may arrive later."""
         if event.type == "turn.added":
             self._finished[event.data["thread_id"]] = event.data["seq"]
         elif event.type in _NODE_ENDED:
             self._finished[event.data["node_id"]] = 0
         elif event.type == "node.assigned":  # the node is retried
             self._finished.pop(event.data["node_id"], None)
+        # Oldest first. Without a limit, a process that serves for months
+        # would remember every thread.
         while len(self._finished) > MAX_FINISHED:
             self._finished.popitem(last=False)
 
@@ -130,6 +139,8 @@ class ReplyTextSender:
         last = self._latest.get(words.thread_id)
         if last is not None and last.after == words.after:
             words = replace(words, offset=last.offset + len(last.text))
+        # Also for text that is dropped below: the next offset then shows
+        # readers that a piece is missing.
         self._latest[words.thread_id] = words
         pending = self._pending.get(words.thread_id)
         if not self._has_room(words):
@@ -137,9 +148,11 @@ class ReplyTextSender:
         if pending is None or pending.after != words.after:
             self._pending[words.thread_id] = words
         elif pending.offset + len(pending.text) == words.offset:
+            # Only text that follows directly. After a dropped piece the rest of the reply is
+            # dropped as well: readers refuse text with a hole.
             self._pending[words.thread_id] = replace(pending, text=pending.text + words.text)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._send_pending(), name="telling")
+            self._task = asyncio.create_task(self._send_pending(), name="reply text sender")
 
     def _has_room(self, words: Words) -> bool:
         pending_chars = sum(len(pending.text) for pending in self._pending.values())

@@ -55,6 +55,8 @@ def next_due(tx: Tx, channel: str) -> datetime | None:
 
 
 def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
+    # `sending` with a due time in the past is a claim that ran out. If its owner is alive after
+    # all, `tries` tells the claims apart (`services/mail/deliveries.py`).
     where = (
         "channel = :channel and status in ('queued', 'sending') and due_at <= :now"
         " order by due_at, id limit :limit"
@@ -65,6 +67,8 @@ def due(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
 def claim(tx: Tx, delivery: Delivery, *, owner: str, until: datetime) -> bool:
     """Claim a delivery until `until`; return False if another process claimed it first."""
     sql = (
+        # Status and due time, as they were read, are the version of the row. If another process
+        # claimed or postponed the delivery since, this update matches no row.
         "update deliveries set status = 'sending', owner = :owner, due_at = :until,"
         " tries = tries + 1 where id = :id and status = :status and due_at = :due"
     )

@@ -7,6 +7,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
+# Dependencies and waits are one graph. A wait for a stage is an edge to each node of the stage.
 _AHEAD = (
     "select needs_id from dependencies where node_id = :id"
     " union select n.id from waits w join nodes n on w.waiting_on = 'node:' || n.id"
@@ -66,8 +67,9 @@ def is_above(tx: Tx, node: WorkNode, other: WorkNode) -> bool:
 def leads_to(tx: Tx, start: NodeId, goal: NodeId) -> bool:
     """Return whether `start` needs or waits for `goal`, directly or through other nodes.
 
-    A caller that adds a wait holds the team's row lock: otherwise two transactions could each add
-    half of a cycle.
+    A caller that adds a wait between nodes that are committed holds the team's row lock: otherwise
+    two transactions could each add half of a cycle. `planning.add_dependencies` needs no such lock,
+    because its node is new in the same transaction and no other transaction can refer to it.
     """
     seen, ahead = {start}, [start]
     while ahead:

@@ -50,6 +50,8 @@ def write(tx: Tx, out: BinaryIO) -> int:
 
 def _rows(tx: Tx, table: str, names: list[str], key: str) -> Iterator[Any]:
     select = f"select {', '.join(names)} from {table}"
+    # Tables without a column for paging are small beside turns and
+    # events, so they are read at once.
     if not key:
         yield from tx.all(select)
         return
@@ -99,6 +101,8 @@ def _reset_derived(tx: Tx) -> None:
     tx.run("update errands set taken_at = null")
     passages.index_all(tx)
     if tx.dialect == "postgres":
+        # The rows brought their numbers along. The sequences know nothing of them and would give
+        # the same numbers to the next team and thread.
         for table in ("teams", "threads"):
             tx.one(
                 f"select setval(pg_get_serial_sequence('{table}', 'number'),"

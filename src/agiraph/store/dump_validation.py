@@ -33,6 +33,7 @@ from agiraph.store.rows import Table, from_json, from_micros
 from agiraph.store.sqlite_errors import is_environment_error
 from agiraph.store.tx import Tx
 
+# A backup is untrusted: parsing one line must not exhaust the memory.
 LONGEST_LINE = 256 << 20
 _LARGEST = 2**63 - 1
 _TABLES: dict[str, Table[Any]] = {
@@ -59,10 +60,13 @@ class Column:
         """Return what is wrong with a value for this column; empty if nothing is."""
         if value is None:
             return "" if self.is_nullable else "it is empty and must not be"
+        # `bool` is a subclass of `int`, but both databases store 0 or 1.
         if isinstance(value, bool) or not isinstance(value, self.types):
             return f"it is not {_WORDS[self.types[-1]]}"
+        # SQLite stores a NUL, PostgreSQL refuses it. A dump must load into either.
         if isinstance(value, str) and "\0" in value:
             return "it holds a NUL character"
+        # Both databases have 64-bit integers; JSON and Python have no limit.
         if isinstance(value, int) and abs(value) > _LARGEST:
             return "it is too large"
         if isinstance(value, float) and not math.isfinite(value):
@@ -74,6 +78,8 @@ def columns_of(tx: Tx, table: str) -> dict[str, Column]:
     """Return the columns of a table in the database's order."""
     if tx.dialect == "sqlite":
         found = [
+            # SQLite does not report a primary key as `not null`, so the
+            # flag for the key counts as well.
             (row[1], row[2], not row[3] and not row[5])
             for row in tx.all(f"pragma table_info({table})")
         ]
@@ -128,6 +134,8 @@ class DumpReader:
         try:
             self._tx.run(sql, **values)
         except (sqlite3.Error, OverflowError) as error:
+            # psycopg's errors pass through: the transaction is aborted then, and
+            # `refuse_rejected_rows` explains the error to the person.
             if is_environment_error(error):
                 raise
             raise self.refusal(f"the database does not take it ({error})") from error
@@ -170,6 +178,7 @@ class DumpReader:
         try:
             _READERS.get(self.table, _read_value)(self.table, row)
         except (StoreDamaged, ValueError, TypeError, OverflowError, RecursionError) as error:
+            # RecursionError: JSON in a column may be nested as deeply as its author likes.
             said = str(error).partition("\n")[0]
             raise self.refusal(f"it cannot be read ({said})") from error
         return row

@@ -5,6 +5,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.store.rows import from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
+# Of 63 bits: about 10^12 events for each of 8 million teams. 1099511627776 in the SQL is 2^40.
 _SEQ_BITS = 40
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
 _END = (

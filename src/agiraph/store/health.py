@@ -20,10 +20,11 @@ def damage(tx: Tx) -> list[str]:
     """Return what SQLite finds wrong with its file; nothing on PostgreSQL."""
     if tx.dialect != "sqlite":
         return []
+    # At most 20 lines: one damaged index can report every row of its table.
     found = [str(row[0]) for row in tx.all("pragma integrity_check(20)")]
     loose = tx.all("pragma foreign_key_check")
-    told = [f"a row of {row[0]} refers to one of {row[2]} that is gone" for row in loose[:20]]
-    return [line for line in found if line != "ok"] + told
+    dangling = [f"a row of {row[0]} refers to one of {row[2]} that is gone" for row in loose[:20]]
+    return [line for line in found if line != "ok"] + dangling
 
 
 def gaps(tx: Tx) -> list[str]:
@@ -66,6 +67,7 @@ def is_orphaned(tx: Tx, node: WorkNode) -> bool:
     """Return whether the job that owns a node is gone; False on SQLite, which has no jobs."""
     if tx.dialect == "sqlite":
         return False
+    # The job's name is the owner of the nodes it claims; `PgQueuerQueue.deliver` gives it.
     sql = "select 1 from pgqueuer q where 'job ' || q.id::text = :owner"
     return tx.one(sql, owner=node.owner) is None
 
@@ -100,6 +102,7 @@ def waiting_for_a_lost_answer(tx: Tx) -> list[Wait]:
         " and not exists (select 1 from messages m where m.answered_at is null"
         "   and m.id = substr(waiting_on, position_of + 1)) order by created_at limit :most"
     )
+    # Both databases have `substr`, but no common function for the position of a character.
     position = "instr(waiting_on, ':')" if tx.dialect == "sqlite" else "position(':' in waiting_on)"
     return WAITS.select(tx, where.replace("position_of", position), most=_MAX_ROWS)
 
@@ -193,6 +196,7 @@ def open_threads(tx: Tx, *, limit: int = 200) -> list[PromptSize]:
         row = tx.one(
             "select model, usage from turns where place > :first and place < :last"
             " and role = 'assistant' order by place desc limit 1",
+            # The range of the thread's turns, see `threads._SEQ_BITS`.
             first=number << 32,
             last=(number + 1) << 32,
         )

@@ -59,14 +59,14 @@ def disputing(tx: Tx, table: Table[Any], item_id: str) -> list[Any]:
 
 
 def held(tx: Tx, table: Table[Any], team_id: TeamId | None) -> list[Any]:
-    """What waits for a person: of one team, or of all."""
+    """Return the rows with the status `held`, of one team or of all: a person decides on them."""
     if team_id is None:
         return table.select(tx, "status = 'held' order by id")
     return table.select(tx, "team_id = :team_id and status = 'held' order by id", team_id=team_id)
 
 
 def accepted(tx: Tx, agent_id: AgentId) -> list[NoteDraft]:
-    """Notes that a person confirmed and that are not in their files yet."""
+    """Return the drafts that a person confirmed and that are not in their files yet."""
     where = "agent_id = :agent_id and status = 'accepted' order by id"
     return DRAFTS.select(tx, where, agent_id=agent_id)
 

@@ -55,6 +55,7 @@ def mark_seen(tx: Tx, message_ids: list[MessageId]) -> None:
 def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
     """Close a question; return False if it was closed before: the first answer wins."""
     sets = "".join(f", {field} = :{field}" for field in decided)
+    # The condition is part of the update: of two answers at once, the second changes no row.
     sql = f"update messages set answered_at = :now{sets} where id = :id and answered_at is null"
     return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
 
@@ -74,6 +75,7 @@ def approval(tx: Tx, ref: str) -> Message | None:
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     """Return the newest unanswered question of this node with these words, whatever the spacing."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"
+    # Compared in words: a model that repeats its question rarely repeats its line breaks.
     asked = MESSAGES.select(tx, where, id=node_id)
     return next((q for q in asked if q.text.split() == text.split()), None)
 
@@ -192,6 +194,7 @@ def briefings(tx: Tx, team_id: TeamId, *, limit: int) -> list[Message]:
     return MESSAGES.select(tx, where, team_id=team_id, limit=limit)
 
 
+# The kinds of the index `messages_in_inbox`: neither database would use it for any further kind.
 _TO_PERSON = (
     "recipient = :person"
     " and kind in ('question', 'approval', 'briefing', 'report', 'failure', 'result')"

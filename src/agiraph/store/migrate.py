@@ -15,6 +15,9 @@ class Migration(NamedTuple):
 
     def statements(self, words: Mapping[str, str]) -> list[str]:
         """Return the statements for this database, with each `{word}` replaced by its type name."""
+        # Comments are dropped first, because a brace or a semicolon in one would break
+        # the next two steps. A brace that belongs to the SQL is doubled, and no
+        # statement may contain a semicolon.
         script = "\n".join(self._lines(words["dialect"])).format_map(words)
         return [statement.strip() for statement in script.split(";") if statement.strip()]
 
@@ -52,6 +55,8 @@ def upgrade(
     record: Callable[[int], object],
 ) -> list[str]:
     """Apply the missing migrations; return their names. The caller holds a lock against others."""
+    # The caller's transaction contains all of them. Both databases roll back schema changes, so a
+    # migration that fails leaves the old schema.
     missing = [m for m in migrations() if m.version > current]
     for migration in missing:
         for statement in migration.statements(words):

@@ -20,6 +20,7 @@ def running(tx: Tx, queue: Queue) -> WorkNode | None:
 
 def next_assigned(tx: Tx, queue: Queue) -> WorkNode | None:
     """Return the oldest assigned node of a queue."""
+    # Ids begin with a time, so the order of ids is the order of creation.
     where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id limit 1"
     found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
@@ -142,6 +143,8 @@ def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
     node = NODES.find(tx, wanted)
     if node is not None and node.team_id == team_id:
         return node
+    # `%` and `_` are wildcards of LIKE. Shorter ends would match by chance, and two hits are enough
+    # to know that the end is ambiguous.
     tail = wanted.replace("%", "").replace("_", "")
     if len(tail) >= 4:
         where = "team_id = :team and id like :tail order by id limit 2"
@@ -169,6 +172,7 @@ def unbegun(tx: Tx, queue: Queue) -> WorkNode | None:
 
 def move(tx: Tx, node: WorkNode, to: NodeStatus, **changes: Any) -> WorkNode:
     """Change the status of a node, in its row and in the returned value, as the rules allow."""
+    # Raises `IllegalMove` before anything is written.
     moved = node.moved(to, **changes)
     NODES.update(tx, node.id, status=to, **changes)
     return moved
@@ -191,6 +195,7 @@ def news(tx: Tx, node_id: NodeId) -> News:
     )
     assert row is not None
     cancel_requested, status, lane, mail = row
+    # A stopped team still replies to a person, so this ends work only.
     if cancel_requested or (status == "stopped" and lane == "work"):
         return News("cancel", bool(mail))
     # A paused team still replies to a person.

@@ -28,6 +28,8 @@ PROBE_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 5.0
 """Seconds before a lost connection is opened again; doubled with each failure in a row."""
 MAX_QUEUED = 10_000
+"""Notifications that wait to be handled. Beyond that they are dropped, and the rows are read
+anew."""
 
 
 class Notification(NamedTuple):
@@ -52,7 +54,7 @@ async def listen(
     `on_connect` runs after each connect and after an overflow, since notifications may have been
     lost then. `failures` counts failed connections for health checks.
     """
-    failures = failures or Streak("hearing other processes", log, SystemClock())
+    failures = failures or Streak("listening to other processes", log, SystemClock())
     pause_s = FIRST_PAUSE_S
 
     async def catch_up() -> None:
@@ -85,6 +87,8 @@ class _Inbox:
         try:
             self.queue.put_nowait(notification)
         except asyncio.QueueFull:
+            # If this drops the end mark itself, the probe finds the dead
+            # connection within `PROBE_S`.
             self.has_overflowed = True
 
 
@@ -98,7 +102,7 @@ async def _listen(
         connection.add_termination_listener(lambda _: inbox.put(None))
         for channel in channels:
             await connection.add_listener(
-                channel, lambda _connection, _pid, *said: inbox.put(Notification(*said))
+                channel, lambda _connection, _pid, *received: inbox.put(Notification(*received))
             )
         # After LISTEN, not before: whatever commits in between is then notified or read.
         await catch_up()

@@ -33,6 +33,8 @@ _PREFIXED = 4
 """A word of at least this many letters also matches as a prefix: async finds asyncio."""
 
 _COLUMNS = ", ".join(f"p.{field}" for field in PASSAGES.fields)
+# A word of the title weighs more: 4.0 for FTS5, the label A in the tsvector. The query is cast, not
+# parsed by to_tsquery, whose dictionary would change words that are tokenized here.
 _FIND = {
     "sqlite": (
         f"select {_COLUMNS} from passage_words w join passages p on p.id = w.rowid"
@@ -63,6 +65,8 @@ def put(
 
     Return False if the same text is indexed already.
     """
+    # The hash is of the text as given: `notes.is_stale` compares it with files, which
+    # hold the text before redaction.
     ref, digest = to_text(ref), fingerprint(title, text)
     if known(tx, team_id=team_id, kind=kind, owner=owner, ref=ref).get(ref) == digest:
         return False
@@ -134,6 +138,7 @@ def find(
     terms = search_words(query)
     if not terms or not kinds or limit < 1:
         return []
+    # Letters, not numbers: the name of a parameter consists of letters and underscores (`_NAMED`).
     named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
     marks = ", ".join(f":{name}" for name in named)
     scope = f"p.team_id = :team_id and p.owner in (:owner, :everyone) and p.kind in ({marks})"
@@ -176,7 +181,9 @@ def fingerprint(title: str, text: str) -> str:
 
 
 def _id(team_id: TeamId, owner: Owner, kind: PassageKind, ref: str, part: int) -> int:
+    # A hash instead of a sequence: a section that is indexed again keeps its id.
     key = "\0".join((team_id, owner, kind, ref, str(part))).encode(errors="surrogatepass")
+    # Shifted by one bit, because the integers of both databases are signed.
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
 
 
@@ -190,6 +197,7 @@ def _index(tx: Tx, passage: Passage) -> None:
             text=" ".join(islice(text, MOST_WORDS)),
         )
         return
+    # `ts_rank_cd` ranks by how near the words are to each other, so their positions are needed.
     places: dict[str, list[str]] = {}
     for place, word in enumerate(islice(title, 200), start=1):
         places.setdefault(word, []).append(f"{place}A")
@@ -229,8 +237,9 @@ def _is_prefixed(term: str) -> bool:
 
 def _share(passage: Passage, terms: list[str]) -> int:
     """Return how many of the words the passage contains."""
-    held = set(words(f"{passage.title} {passage.text}"))
+    contained = set(words(f"{passage.title} {passage.text}"))
     return sum(
-        term in held or (_is_prefixed(term) and any(word.startswith(term) for word in held))
+        term in contained
+        or (_is_prefixed(term) and any(word.startswith(term) for word in contained))
         for term in terms
     )

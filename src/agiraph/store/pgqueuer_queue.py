@@ -41,6 +41,7 @@ turned off: `Presence` decides whether a process is alive."""
 _POLL = timedelta(seconds=1)
 """How often a process polls for jobs when no notification arrives."""
 _POOL_SIZE = 6
+"""PgQueuer's connections, beside those of `PostgresStore` and `Presence`."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 2.0
 """Seconds before a failed queue is reopened; doubled with each failure in a row."""
 _STEADY_S = 5.0
@@ -83,6 +84,8 @@ async def install(url: str) -> None:
 
 def enqueue(connection: psycopg.Connection[Any], queues: Sequence[Queue]) -> None:
     """Add a job for each queue, in the transaction that is open on the connection."""
+    # In the transaction of the rows: a crash after the commit cannot lose the
+    # wake, and a rollback removes it.
     keys: list[bytes | None] = [queue.key.encode() for queue in queues]
     queries = SyncQueries(SyncPsycopgDriver(connection))
     queries.enqueue([_ENTRYPOINT] * len(keys), keys, [0] * len(keys))
@@ -117,6 +120,7 @@ class PgQueuerQueue:
                 raise explain(error) or error from error
             except CONNECTION_ERRORS as error:
                 raise StoreUnavailable(f"The database cannot be reached: {error}") from error
+            # Everything is open: keep it. Before this line an error closes the pool again.
             opened.pop_all()
 
     async def deliver(self, handle: JobHandler, failures: Streak) -> None:
@@ -124,14 +128,20 @@ class PgQueuerQueue:
             assert job.payload is not None
             retry = await handle(Queue.of(job.payload.decode()), f"job {job.id}")
             if retry is not None:
+                # An exception is PgQueuer's way to keep a job's row; after a
+                # normal return it deletes the row.
                 raise RetryRequested(delay=timedelta(seconds=retry.delay_s), reason=retry.reason)
 
         pause_s = _FIRST_PAUSE_S
         # PgQueuer's run() ends when its connection is lost, so each round starts a new one.
         while not self._stopping.is_set():
             queuer = self._queuer = PgQueuer(AsyncpgPoolDriver(self._pool))
+            # By default each run has a new id. `Presence` and `_deliver_once`
+            # find this worker's jobs by ours.
             queuer.qm.queue_manager_id = QueueManagerId(self._presence.id)
             queuer.entrypoint(_ENTRYPOINT)(run_job)
+            # Only a connection that holds ends the streak: one that is cut at once
+            # would log an end each time.
             steady = asyncio.get_running_loop().call_later(_STEADY_S, failures.succeeded)
             started = time.monotonic()
             try:
@@ -172,8 +182,12 @@ class PgQueuerQueue:
             raise StoreUnavailable(f"The database cannot be reached: {error!r}") from error
 
     async def _add_missing_jobs(self, connection: Any) -> None:
-        """A crash may have deleted the job of a queue. One process at a time looks for those."""
+        """Clear dead owners of nodes and add a job for each queue that has work and no job.
+
+        A crash may have deleted the job. One process at a time does this.
+        """
         lock = "select pg_try_advisory_xact_lock($1)"
+        # `try`, not a wait: if the lock is taken, another process does the same at this moment.
         if not await connection.fetchval(lock, _RECONCILE_LOCK):
             return
         await connection.execute(_CLEAR_DEAD_OWNERS)
@@ -186,5 +200,6 @@ class PgQueuerQueue:
         self._presence.loop_turned_at = time.monotonic()
 
     async def close(self) -> None:
+        # Blocks for a moment: it joins a thread that may be in the middle of a statement.
         await asyncio.to_thread(self._presence.stop)
         await self._pool.close()

@@ -27,7 +27,10 @@ from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Aftermath, Dialect, Row
 
 POOL = 8
+"""Verbs and queries that run at the same time; each thread has a connection of its own."""
 TRIES = 5
+"""How often a transaction is tried, with pauses of 20 to 160 ms: the other side of a deadlock has
+committed long before the last try."""
 CONTROL_CHANNEL = "agiraph_control"
 """The NOTIFY channel on which processes ask each other to cancel; the payload is a queue's key."""
 EVENTS_CHANNEL = "agiraph_events"
@@ -39,12 +42,15 @@ IDLE_SECONDS = 10
 locks."""
 
 CONNECT_SECONDS = 10
+"""The time limit for opening one connection."""
 
+# `:name`, but not `::`, PostgreSQL's cast.
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
 
 @cache
 def _dialect(sql: str, locking: str) -> bytes:
+    # psycopg takes a single percent sign, such as that of LIKE, for the beginning of a parameter.
     written = sql.replace("%", "%%").replace("{for_update}", locking)
     return _NAMED.sub(r"%(\1)s", written).encode()
 
@@ -57,6 +63,9 @@ class PostgresTx:
         self.now = now
         self.aftermath: Aftermath = Aftermath()
         self._connection = connection
+        # `for no key update` keeps other writers out. A plain `for update` would also block every
+        # insert that refers to the row by a foreign key, such as each message of a locked team. A
+        # read-only transaction may lock nothing.
         self._locking = "" if connection.read_only else "for no key update"
         self._emitted: dict[TeamId, list[TeamEvent]] = {}
 
@@ -84,6 +93,8 @@ class PostgresTx:
         return len(self._emitted.get(team_id, ()))
 
     def wake(self, agent_id: AgentId, lane: Lane = "work") -> None:
+        # Each wake becomes a row of the job queue, and a verb may wake
+        # the same queue several times.
         if (queue := Queue(agent_id, lane)) not in self.aftermath.wakes:
             self.aftermath.wakes.append(queue)
 
@@ -104,11 +115,15 @@ class PostgresTx:
             enqueue(self._connection, wakes)
         for queue in self.aftermath.cancels:
             self.run("select pg_notify(:channel, :queue)", channel=CONTROL_CHANNEL, queue=queue.key)
+        # Last, because all transactions with events of a team wait for the lock of the team's row:
+        # it should be held for no longer than from here to the commit.
         for team_id in sorted(self._emitted):
             self.one("select 1 from teams where id = :id {for_update}", id=team_id)
             end = events.end(self, team_id)
             written = events.append(self, team_id, self._emitted[team_id], end=end)
             self.aftermath.events += written
+            # PostgreSQL sends a notification with the commit, so no reader looks
+            # for rows that are not there.
             note = f"{team_id} {written[-1].seq}"
             self.run("select pg_notify(:channel, :note)", channel=EVENTS_CHANNEL, note=note)
 
@@ -122,6 +137,7 @@ class PostgresStore:
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._pool = ThreadPoolExecutor(POOL, "agiraph-pg")
         self._local = threading.local()
+        # The connections of all threads, for `close`; each thread finds its own in `_local`.
         self._open: set[psycopg.Connection[Any]] = set()
         self._measuring = threading.Lock()
 
@@ -145,6 +161,8 @@ class PostgresStore:
     def _connection(self, *, read_only: bool | None = None) -> psycopg.Connection[Any]:
         connection = getattr(self._local, "connection", None)
         if connection is None or connection.closed or connection.broken:
+            # `autocommit`: transactions begin and end with `connection.transaction()`. Otherwise
+            # the first statement would begin one that stays open.
             options = f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
             connection = psycopg.connect(
                 self.url, autocommit=True, options=options, connect_timeout=CONNECT_SECONDS
@@ -167,6 +185,8 @@ class PostgresStore:
         try:
             if clock.is_stale:
                 clock.measure(lambda: _time(connection))
+                # Ids contain a time and are sorted by it, so they
+                # follow the server's clock as well.
                 ids.use_clock(clock.now)
         finally:
             self._measuring.release()
@@ -175,6 +195,9 @@ class PostgresStore:
         def run() -> tuple[R, Aftermath]:
             return self._retrying(lambda: self._commit(verb, args, kwargs))
 
+        # If the caller is cancelled here, the thread still commits, but the listeners of
+        # this process are not called. Wakes are rows of the job queue, and timers,
+        # channels and triggers are polled.
         result, aftermath = await self._loop.run_in_executor(self._pool, run)
         for listener in self._listeners:
             listener(aftermath)
@@ -192,6 +215,7 @@ class PostgresStore:
         self._listeners.append(listener)
 
     async def close(self) -> None:
+        # Waits for the verbs that are running, so it must not run on the event loop.
         await self._loop.run_in_executor(None, self._pool.shutdown)
         for connection in self._open:
             connection.close()
@@ -203,6 +227,8 @@ class PostgresStore:
         fault(f"db:before:{name}")
         connection = self._connection()
         with connection.transaction():
+            # The transaction has begun. From here on a lost connection may
+            # hide a commit (`_retrying`).
             self._local.at_work = True
             tx = PostgresTx(connection, self.clock.now())
             result = verb(tx, *args, **kwargs)

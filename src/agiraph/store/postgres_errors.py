@@ -12,10 +12,13 @@ from agiraph.domain.errors import AgiraphError, Refused, StoreFull, StoreLocked,
 def explain(error: psycopg.Error) -> AgiraphError | None:
     """Return the project's error for one of psycopg; None if the statement itself is wrong."""
     first_line = str(error).strip().partition("\n")[0]
+    # These, and `DiskFull`, are OperationalErrors too, so the order of the tests matters.
     if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)):
         return StoreLocked(f"Other transactions hold the locks: {first_line}")
     if isinstance(error, pg.DiskFull):
         return StoreFull("The database server's disk is full. Free space there; work then resumes.")
+    # The server ends a session that idles in a transaction (`postgres.IDLE_SECONDS`); for psycopg
+    # that is an InternalError.
     if isinstance(error, (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout)):
         return StoreUnavailable(f"The database cannot be reached: {first_line}")
     if isinstance(error, psycopg.DataError):

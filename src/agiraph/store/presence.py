@@ -34,6 +34,8 @@ HUNG_CHECKS = 20
 STUCK_S = 60.0
 """A worker whose event loop has not run for this long stops renewing its row: it does no work."""
 RECONNECT_S = 0.5
+"""The pause before a lost connection is opened again. Peers count this worker's silence
+meanwhile."""
 LOCK_CLASS = 4713
 """The first key of every worker's advisory lock; the second is its `lock_key`."""
 
@@ -47,6 +49,8 @@ _SESSION = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
+    # A beat need not wait for the server's disk: if a crash loses it, the next one follows in a
+    # second. The time limit lets the thread reconnect if a statement hangs.
     "options": "-c synchronous_commit=off -c statement_timeout=10s -c tcp_keepalives_idle=3"
     " -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=6s",
 }
@@ -99,11 +103,11 @@ class SilenceCounter:
         default_factory=dict[str, tuple[PeerState, int]]
     )
 
-    def after(self, look: Iterable[PeerState]) -> list[PeerState]:
+    def after(self, peers: Iterable[PeerState]) -> list[PeerState]:
         """Add one check; return the workers that have been silent for too long."""
         last, self._last = self._last, {}
         over: list[PeerState] = []
-        for seen in look:
+        for seen in peers:
             before, count = last.get(seen.id, (seen, 0))
             if before.beat_at != seen.beat_at:
                 count = 0
@@ -124,12 +128,14 @@ class Presence:
         """When the event loop last ran; written by the loop, read by the thread."""
         self._url = url
         self._failing = failing
+        # An advisory lock has two keys of 32 bits, with a sign.
         self._key = self.id.int & 0x7FFFFFFF
         self._connection: psycopg.Connection[Any] | None = None
         """The connection that `start` opened, until the thread takes it over."""
         self._present = threading.Event()
         self._stopping = threading.Event()
         self._streak = Streak("the connection that shows this worker alive", log, clock)
+        # A daemon: a statement that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="agiraph-presence", daemon=True)
 
     @property
@@ -188,20 +194,25 @@ class Presence:
         while not self._stopping.wait(BEAT_S):
             if time.monotonic() - self.loop_turned_at < STUCK_S:
                 beat = me | {"failing": json.dumps(self._failing())}
+                # A peer took this worker for dead and deleted its row.
                 if connection.execute(_BEAT.encode(), beat).rowcount == 0:
                     self._register(connection)
-            look = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
-            if over := silence.after(look):
+            peers = [PeerState(*row) for row in connection.execute(_OTHERS.encode(), me)]
+            if over := silence.after(peers):
                 self._free(connection, over)
+        # After an orderly end peers need not count this worker's silence.
         connection.execute("delete from workers where id = %(id)s", me)
 
     def _free(self, connection: psycopg.Connection[Any], over: list[PeerState]) -> None:
         """Put the jobs of these workers back into the queue."""
+        # Jobs and rows together: a worker whose row is gone must not keep jobs.
         with connection.transaction():
             freed = connection.execute(
                 FREE_JOBS.format(ids="%(ids)s").encode(), {"ids": [seen.id for seen in over]}
             ).rowcount
             connection.execute(
+                # The row of a worker that holds its lock stays: it hangs, and its
+                # next beat may show it alive.
                 "delete from workers where id = any(%(ids)s)",
                 {"ids": [seen.id for seen in over if seen.is_gone]},
             )

@@ -34,6 +34,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(moment: datetime) -> int:
+    # Integers only: `timestamp()` is a float and may round the microseconds.
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -56,6 +57,7 @@ def to_json(value: Any) -> str:
     try:
         return redact(orjson.dumps(value).decode())
     except orjson.JSONEncodeError:
+        # orjson refuses lone surrogates and integers of more than 64 bits.
         return to_text(json.dumps(value, default=asdict, ensure_ascii=False))
 
 
@@ -109,6 +111,7 @@ class Table(Generic[T]):
         codecs = {field: _codec(hints[field]) for field in self.fields}
         self._encode = {field: codec[0] for field, codec in codecs.items()}
         decoders = [codecs[field][1] for field in self.fields]
+        # Most columns are used as they are stored; only the others cost time for each row.
         self._decode = [(place, d) for place, d in enumerate(decoders) if d is not _same]
         self.columns: str = ", ".join(self.fields)
         marks = ", ".join(f":{f}" for f in self.fields)
@@ -130,6 +133,7 @@ class Table(Generic[T]):
 
     def find(self, tx: Tx, key: str, *, lock: bool = False) -> T | None:
         cache = None if tx.cache is None else tx.cache.setdefault(self.name, {})
+        # Also with `lock`: only SQLite has a cache, and there this transaction is the only writer.
         if cache is not None and key in cache:
             return cache[key]
         row = tx.one(self._by_key + (" {for_update}" if lock else ""), key=key)

@@ -62,7 +62,7 @@ class ServerClock(SystemClock):
         return passed > RENEW_S or abs(jumped) > JUMP
 
     def measure(self, ask: Callable[[], datetime]) -> None:
-        """Measure the server's time; `ask` makes one round trip and counts for its middle."""
+        """Measure the server's time by one round trip, `ask`; the answer counts for its middle."""
         before = self.own.monotonic()
         server = ask()
         after = self.own.monotonic()
@@ -71,6 +71,8 @@ class ServerClock(SystemClock):
         is_slow = after - before > LONGEST_TRIP_S
         if is_slow and last is not None and after - last.monotonic < WORST_AGE_S:
             return
+        # The server read its clock at some moment of the round trip; the
+        # middle is wrong by half at most.
         middle = (before + after) / 2
         wall = self.own.now() - timedelta(seconds=self.own.monotonic() - middle)
         self._last = _Measured(server, middle, wall)

@@ -88,6 +88,8 @@ class Total:
 
 
 _TREE = (
+    # `union`, not `union all`: a node can be reached as a child and as paid for, and damaged rows
+    # that form a cycle would otherwise never end.
     "with recursive tree(id) as (select id from nodes where id = :root"
     " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
 )
@@ -101,6 +103,8 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     rows = tx.all(
         _TREE + "select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens),"
         " 0), coalesce(sum(usd), 0.0), null from spend where node_id in (select id from tree)"
+        # A running node whose thread ends with an intent to ask the model: its
+        # reservation counts as spent.
         " union all select 1, 0, 0.0, t.extra from nodes n join threads h on h.node_id = n.id"
         " join turns t on t.place = (select max(place) from turns where"
         " place > h.number * 4294967296 and place < (h.number + 1) * 4294967296)"
@@ -110,9 +114,9 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
         apart_from=apart_from or "",
         thinking=THINKING,
     )
-    held = [orjson.loads(row[3]) for row in rows if row[3] is not None]
+    reserved = [orjson.loads(row[3]) for row in rows if row[3] is not None]
     return Total(
         calls=sum(int(row[0]) for row in rows),
-        tokens=sum(int(row[1]) for row in rows) + sum(h["tokens"] for h in held),
-        usd=sum(float(row[2]) for row in rows) + sum(h["usd"] for h in held),
+        tokens=sum(int(row[1]) for row in rows) + sum(each["tokens"] for each in reserved),
+        usd=sum(float(row[2]) for row in rows) + sum(each["usd"] for each in reserved),
     )

@@ -34,10 +34,12 @@ GROUP = 256
 SHORT, LONG = 0.004, 0.02
 """Bounds, in seconds, of how long verbs run before they are committed and other tasks of the event
 loop run: about as long as a commit takes."""
-LOOK_SECONDS = 5.0
+FILE_CHECK_S = 5.0
 """How often an idle store checks that its files are still there."""
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
+# The table whose cached rows a statement makes stale. It must begin the statement: a change inside
+# of a `with` would not be noticed.
 _CHANGES = re.compile(r"(?:update|delete from|insert into) (\w+)")
 _compiled: dict[str, tuple[str, tuple[str, ...], str]] = {}
 
@@ -96,10 +98,10 @@ class SqliteTx:
 
     def number(self) -> None:
         """Number the emitted events. Must be the last step, so that numbers follow commit order."""
-        for team_id, said in self._emitted.items():
+        for team_id, emitted in self._emitted.items():
             end = self._ends.get(team_id) or events.end(self, team_id)
-            self.aftermath.events += events.append(self, team_id, said, end=end)
-            self._ends[team_id] = end + len(said)
+            self.aftermath.events += events.append(self, team_id, emitted, end=end)
+            self._ends[team_id] = end + len(emitted)
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ class _Job:
     result: Any = None
     error: BaseException | None = None
     aftermath: Aftermath | None = None
-    alone: bool = False
+    runs_alone: bool = False
     """Its group was rolled back because a verb raised; it is retried in its own transaction."""
 
 
@@ -126,12 +128,14 @@ class SqliteStore:
         self._listeners: list[Callable[[Aftermath], None]] = []
         self._files = SqliteFiles(path)
         try:
+            # Locked before it is opened, because opening migrates it.
             if sole:
                 self._files.own()
             self._connection = sqlite_connection.ready(path)
         except BaseException:
             self._files.close()
             raise
+        # After the opening: SQLite has created the WAL and the shared memory file by now.
         self._files.remember()
         self._readers = ThreadPoolExecutor(2, "agiraph-read")
         self._reading = threading.local()
@@ -148,14 +152,18 @@ class SqliteStore:
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._waiter = threading.Thread(target=self._wait, name="agiraph-write", daemon=True)
         self._waiter.start()
-        self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
         self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
         if not self._busy:
             self._busy = True
+            # Not at once: verbs that other tasks queue in this turn of the
+            # event loop share the transaction.
             self._loop.call_soon(self._begin)
+        # If the caller is cancelled, its verb still runs and commits, and the
+        # listeners are told (`_acknowledge`).
         return await future
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -164,6 +172,7 @@ class SqliteStore:
             if connection is None:
                 connection = self._reading.connection = self._open_reader()
             tx = SqliteTx(connection, self.clock.now())
+            # A snapshot: in WAL mode all statements of the query see the state of its first one.
             connection.execute("begin")
             try:
                 return query(tx, *args, **kwargs)
@@ -184,6 +193,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
         self._open_readers.append(connection)
+        # A query that writes by mistake must fail; `read` would roll its changes back in silence.
         connection.execute("pragma query_only = on")
         return connection
 
@@ -194,8 +204,9 @@ class SqliteStore:
         if self._is_closed:
             return
         self._is_closed = True
-        self._looking.cancel()
-        self._look(again=False)  # rescue rows of a file that is gone
+        self._file_check.cancel()
+        self._check_files(again=False)  # rescue rows of a file that is gone
+        # Verbs that are queued still commit: their callers wait for an answer.
         while self._busy:
             self._rested.clear()
             await self._rested.wait()
@@ -208,9 +219,9 @@ class SqliteStore:
         self._files.close()
 
     def _wait(self) -> None:
-        """Loop of the writer thread: commits, waits for locks and copies of a lost database.
+        """Run the writer thread: it commits, waits for locks and copies a lost database.
 
-        They block on the disk or on another program, so the event loop must not run them.
+        These steps block on the disk or on another program, so the event loop must not run them.
         """
         while (chore := self._chores.get()) is not None:
             try:
@@ -219,10 +230,10 @@ class SqliteStore:
                 # Any error: without this thread no write would ever be answered again.
                 self._loop.call_soon_threadsafe(self._give_up, error)
 
-    def _look(self, *, again: bool = True) -> None:
+    def _check_files(self, *, again: bool = True) -> None:
         """Check the files of an idle store; if one is gone, rescue the rows from the open file."""
         if again:
-            self._looking = self._loop.call_later(LOOK_SECONDS, self._look)
+            self._file_check = self._loop.call_later(FILE_CHECK_S, self._check_files)
         if not self._busy and (loss := self._files.loss()) is not None:
             self._busy = True
             self._chores.put(lambda: self._refuse(loss))
@@ -275,9 +286,9 @@ class SqliteStore:
         """
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), LONG)
         try:
-            self._heed_others()
+            self._drop_stale_ends()
             while self._waiting and len(self._group) < GROUP:
-                if self._group and (self._group[0].alone or self._waiting[0].alone):
+                if self._group and (self._group[0].runs_alone or self._waiting[0].runs_alone):
                     break
                 job = self._waiting.popleft()
                 self._group.append(job)
@@ -293,7 +304,7 @@ class SqliteStore:
         self._chores.put(self._commit)
         return None
 
-    def _heed_others(self) -> None:
+    def _drop_stale_ends(self) -> None:
         """Drop cached event numbers if another program has written since the last transaction."""
         [version] = self._connection.execute("pragma data_version").fetchone()
         if version != self._version:
@@ -302,16 +313,19 @@ class SqliteStore:
 
     def _undo(self) -> None:
         self._connection.execute("rollback")
+        # The numbers of the group's events are free again.
         self._ends.clear()
         if len(self._group) == 1:
             return self._acknowledge()
+        # Back to the head of the queue, in their order.
         for job in reversed(self._group):
-            job.alone = True
+            job.runs_alone = True
             self._waiting.appendleft(job)
         self._group = []
         return self._begin()
 
     def _commit(self) -> None:
+        # Before the commit: rows in an unlinked file are gone as soon as it is closed.
         if (loss := self._files.loss()) is not None:
             self._refuse(loss)
             return
@@ -338,6 +352,8 @@ class SqliteStore:
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._ends.clear()
+        # The transaction could not begin. The oldest verb gets the error, so that each attempt
+        # answers a caller; those behind it are tried next.
         if not self._group and self._waiting:
             self._group.append(self._waiting.popleft())
         for job in self._group:
@@ -354,6 +370,8 @@ class SqliteStore:
             tx.number()
             job.aftermath = tx.aftermath
         except BaseException as error:
+            # Whatever a verb raises belongs to its caller. In a callback of the event loop a
+            # KeyboardInterrupt or SystemExit would end the process.
             if is_environment_error(error):
                 raise
             job.error = error
@@ -373,6 +391,7 @@ class SqliteStore:
                 job.future.set_exception(job.error)
             else:
                 job.future.set_result(job.result)
+            # `set_result` only schedules a caller: the listeners run before any caller continues.
             if job.error is None and job.aftermath is not None:
                 for listener in self._listeners:
                     listener(job.aftermath)

@@ -11,6 +11,7 @@ from agiraph.store import migrate
 from agiraph.store.sqlite_errors import damaged, explain, is_environment_error
 
 BUSY_SECONDS = 5.0
+"""How long a connection waits for another program's lock on the file."""
 PAGE_BYTES = 1024
 """A commit writes whole pages and a turn is small: 18 KiB per turn, against 34 with 4096 bytes."""
 CHECKED_BYTES = 256 * 2**20
@@ -18,19 +19,25 @@ CHECKED_BYTES = 256 * 2**20
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection; without `create`, a file that is not there stays away."""
+    """Open a connection. Without `create`, a missing file is an error and is not created."""
     return sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
+        # None: sqlite3 begins no transaction by itself; the store begins and commits its own.
         isolation_level=None,
+        # The event loop and the writer thread use one connection, never at the same time: `_busy`
+        # passes it from one to the other.
         check_same_thread=False,
         cached_statements=512,
     )
 
 
 def ready(path: Path) -> sqlite3.Connection:
-    """A connection to a database that is whole, at rest and of today's shape."""
+    """Open the writer's connection: create the file if needed, check it and migrate its schema.
+
+    Raise `StoreDamaged`, `StoreFull`, `StoreLocked` or `StoreUnavailable` with the reason.
+    """
     with contextlib.ExitStack() as opening:
         try:
             connection = connect(path, create=True)
@@ -46,14 +53,21 @@ def ready(path: Path) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    # Only before the first table and before WAL mode; later it changes nothing.
     connection.execute(f"pragma page_size = {PAGE_BYTES}")
     connection.execute("pragma journal_mode = wal")
+    # In WAL mode NORMAL does not sync at a commit: a power cut would lose
+    # acknowledged transactions.
     connection.execute("pragma synchronous = full")
+    # Off by default, and a setting of the connection, not of the file.
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma cache_size = -16000")
+    # 4000 pages of 1 KiB are as much as SQLite's default, 1000 pages of 4 KiB.
     connection.execute("pragma wal_autocheckpoint = 4000")
     _check(connection, path)
     connection.execute("begin immediate")
+    # Under the write lock: of two processes that open an old file, the second
+    # waits and finds it migrated.
     current = connection.execute("pragma user_version").fetchone()[0]
     if current > migrate.newest():
         raise StoreDamaged(

@@ -156,6 +156,7 @@ class SqliteFiles:
         """Copy all rows to a new file, once. No transaction may be open on the connection."""
         if self.saved is not None:
             return
+        # The temporary folder second: a reboot may empty it.
         for folder in (self._place(), Path(tempfile.gettempdir())):
             try:
                 self.saved = self._copy(connection, folder)
@@ -166,11 +167,13 @@ class SqliteFiles:
     def _copy(self, connection: sqlite3.Connection, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        # A new name for each rescue: an earlier copy must not be overwritten.
         fd, name = tempfile.mkstemp(prefix=f"{self._real.name}.rescued-{at}-", dir=folder)
         os.close(fd)
         target = Path(name)
         try:
             with contextlib.closing(sqlite3.connect(target)) as copy:
+                # The person is told to move this file, so it must survive a power cut.
                 copy.execute("pragma synchronous = full")
                 connection.backup(copy)
         except BaseException:

@@ -57,6 +57,8 @@ def above(tx: Tx, node_id: NodeId) -> list[Stage]:
         " on n.id = u.parent_id) select stage_id from up where stage_id is not null",
         id=node_id,
     )
+    # From the node upwards, in every transaction: two of them lock the same
+    # stages in the same order.
     found = [STAGES.get(tx, row[0], lock=True) for row in rows]
     return [stage for stage in found if stage.status == "running"]
 

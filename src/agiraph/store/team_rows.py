@@ -25,7 +25,7 @@ PAGED: dict[str, Table[Any]] = {
     "drafts": DRAFTS,
     "knowledge_changes": CHANGES,
 }
-"""Tables with one row an id. Agents that have left are rows like any other."""
+"""Tables with one row for each id. Agents that have left are rows like any other."""
 
 
 def page(tx: Tx, table: str, team_id: TeamId, *, after: str = "", limit: int) -> list[Any]:

@@ -20,7 +20,7 @@ def members(tx: Tx, team_id: TeamId) -> list[Agent]:
 
 
 def coordinator(tx: Tx, team_id: TeamId) -> Agent:
-    """Return the member that plans the team's work and hears what nobody else is there to hear.
+    """Return the member that plans the team's work and gets reports that have no other recipient.
 
     That is the member with the role `coordinator`. A team without one, such as a restored or
     hand-made team, is led by the member that was hired first. `NotFound` if the team has no member.

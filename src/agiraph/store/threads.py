@@ -27,6 +27,7 @@ from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
+# Of 63 bits: 4 billion turns for each of 2 billion threads. 4294967296 in the SQL is 2^32.
 _SEQ_BITS = 32
 _SEQ_MASK = (1 << _SEQ_BITS) - 1
 _APPEND = (
@@ -34,6 +35,8 @@ _APPEND = (
     " (place, node_id, role, text, at, ref, calls, attachments, extra, model, usage) values"
     " (:place, :node_id, :role, :text, :at, :ref, :calls, :attachments, :extra, :model, :usage)"
 )
+# Row lock and end of the thread in one statement. `PostgresTx.one` runs it twice, because the
+# subquery may see the state before the wait for the lock.
 _APPEND_POINT = (
     "select number, epoch, (select max(place) from turns"
     " where place > t.number * 4294967296 and place < (t.number + 1) * 4294967296)"
@@ -136,6 +139,7 @@ def append(
         usage=usage or Usage(),
         **details,
     )
+    # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.tainted_by is not None:
         taint(tx, at.thread_id, turn.tainted_by)
     stored = _stored_details(turn) if details else None
@@ -226,27 +230,27 @@ def _read_provider_data(stored: dict[str, Any]) -> ProviderData:
 
 
 def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
-    """Words that nobody vouches for are in it from now on."""
+    """Mark a thread as tainted by this source, unless a graver source taints it already."""
     before = tainter(tx, thread_id)
     if (graver := sources.graver(before, tainted_by)) != before:
         THREADS.update(tx, thread_id, tainted_by=graver)
 
 
 def tainter(tx: Tx, thread_id: ThreadId) -> str | None:
-    """Where such words in it came from."""
+    """Return what taints a thread; None if nothing does."""
     row = tx.one("select tainted_by from threads where id = :id", id=thread_id)
     return None if row is None else row[0]
 
 
 def tainter_of_node(tx: Tx, node_id: str) -> str | None:
-    """The same, of the thread that a node is worked on in."""
+    """Return what taints the thread of a node; None if nothing does."""
     sql = "select t.tainted_by from nodes n join threads t on t.id = n.thread_id where n.id = :id"
     row = tx.one(sql, id=node_id)
     return None if row is None else row[0]
 
 
 def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
-    """Every node of a team whose thread is tainted, and by what."""
+    """Return each node of a team whose thread is tainted, and what taints it."""
     rows = tx.all(
         "select n.id, t.tainted_by from nodes n join threads t on t.id = n.thread_id"
         " where t.team_id = :team and t.tainted_by is not null",
@@ -347,6 +351,7 @@ def of_node(tx: Tx, node_id: NodeId) -> Thread | None:
 
 def next_child(tx: Tx, parent_id: ThreadId) -> ThreadId:
     """Return an id for the next child thread. The parent's row lock keeps it unique."""
+    # For its row lock only: two children that are opened at once would count the same siblings.
     append_point(tx, parent_id)
     row = tx.one("select count(*) from threads where parent_id = :id", id=parent_id)
     return ThreadId(f"{parent_id}.{(row[0] if row else 0) + 1}")

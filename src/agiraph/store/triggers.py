@@ -79,6 +79,8 @@ def firings(tx: Tx, trigger_id: TriggerId, *, limit: int = 100) -> list[Firing]:
 def close_firing(tx: Tx, trigger_id: TriggerId, slot: str, *, outcome: str, reason: str) -> bool:
     """Record the outcome of a callback; return False if it is recorded already."""
     sql = (
+        # A callback that outlasts `ERRAND_SECONDS` may be called by a second process. The first
+        # report counts; the other matches no row.
         "update firings set outcome = :outcome, reason = :reason"
         " where trigger_id = :id and slot = :slot and outcome = 'calling'"
     )
@@ -163,6 +165,7 @@ class EventFollower(NamedTuple):
 
 def event_followers(tx: Tx, types: Sequence[str]) -> list[EventFollower]:
     """Return the active triggers of these types in active teams."""
+    # Letters, not numbers: the name of a parameter consists of letters and underscores (`_NAMED`).
     named = {f"type_{letter}": type for letter, type in zip(ascii_lowercase, types, strict=False)}
     rows = tx.all(
         "select r.team_id, r.id, r.type, r.config, r.cursor + t.number * 1099511627776 < coalesce("
@@ -178,6 +181,7 @@ def event_followers(tx: Tx, types: Sequence[str]) -> list[EventFollower]:
 
 def events_after_cursor(tx: Tx, trigger: Trigger, pattern: str, *, limit: int) -> Sequence[Event]:
     """Return events after the trigger's cursor whose type may match, oldest first."""
+    # LIKE is wider than the pattern: `_` matches any character. `OnEvent` matches each type again.
     like = pattern.replace("*", "%").replace("?", "_")
     return events.after(tx, trigger.team_id, trigger.cursor, limit=limit, like=like)
 
@@ -200,6 +204,7 @@ class Errand(NamedTuple):
 def leave_errand(tx: Tx, errand: Errand) -> None:
     """Add an errand, and wake the trigger worker that does it."""
     tx.run(
+        # A heartbeat that is due again before its files were read needs no second errand.
         "insert into errands (id, trigger_id, slot, created_at, taken_at)"
         " values (:id, :trigger_id, :slot, :now, null) on conflict (id) do nothing",
         now=to_micros(tx.now),
@@ -222,6 +227,7 @@ def open_errands(tx: Tx, *, limit: int = 100) -> list[Errand]:
 def take_errand(tx: Tx, errand_id: str) -> bool:
     """Take an errand; return False if another process has it."""
     sql = (
+        # The condition is part of the update, so of two processes only one takes the errand.
         "update errands set taken_at = :now where id = :id"
         " and (taken_at is null or taken_at <= :stale)"
     )
@@ -238,14 +244,14 @@ def drop_errands(tx: Tx, trigger_id: TriggerId) -> None:
 
     A request to call the embedding program's function stays: its firing is recorded already.
     """
-    tx.run("delete from errands where id = :id", id=look_of(trigger_id).id)
+    tx.run("delete from errands where id = :id", id=file_check_of(trigger_id).id)
 
 
-def look_of(trigger_id: TriggerId) -> Errand:
+def file_check_of(trigger_id: TriggerId) -> Errand:
     return Errand(f"look:{trigger_id}", trigger_id, "")
 
 
-def forget_takers(tx: Tx) -> int:
+def release_errands(tx: Tx) -> int:
     """Let errands be taken again. Only for a runtime that is alone on the database."""
     return tx.run("update errands set taken_at = null where taken_at is not null")
 

@@ -23,6 +23,7 @@ class Wait:
     created_at: datetime
 
 
+# Several nodes may wait on the same key, so no function gets or updates a wait by it.
 WAITS = Table("waits", Wait, key="waiting_on")
 
 
@@ -84,13 +85,13 @@ def next_due(tx: Tx) -> datetime | None:
     return None if row is None or row[0] is None else from_micros(row[0])
 
 
-def ring(tx: Tx, timer_id: str) -> bool:
+def take_due_timer(tx: Tx, timer_id: str) -> bool:
     """Delete a timer that is due; return False if it is gone or not due."""
     sql = "delete from timers where id = :id and due_at <= :now"
     return tx.run(sql, id=timer_id, now=to_micros(tx.now)) == 1
 
 
-def put_off(tx: Tx, timer_id: str, by: timedelta) -> None:
+def postpone_timer(tx: Tx, timer_id: str, by: timedelta) -> None:
     """Postpone a timer that is due."""
     sql = "update timers set due_at = :later where id = :id and due_at <= :now"
     tx.run(sql, id=timer_id, later=to_micros(tx.now + by), now=to_micros(tx.now))

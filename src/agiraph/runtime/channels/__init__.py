@@ -18,12 +18,12 @@ class DeliveryFailed(Exception):
 class Channel(Protocol):
     @property
     def kinds(self) -> frozenset[MessageKind]:
-        """The kinds of messages that are sent on this channel."""
+        """Return the kinds of messages that are sent on this channel."""
         ...
 
     @property
     def description(self) -> str:
-        """Where the channel leads, for people to read. It contains no secrets."""
+        """Return where the channel leads, for people to read. It contains no secrets."""
         ...
 
     async def send(self, outgoing: OutgoingMessage) -> None:

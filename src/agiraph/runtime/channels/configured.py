@@ -95,6 +95,7 @@ def _channel(
 
 
 def _webhook(where: str, entry: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
+    # `url_env`: the address of a webhook is often its only secret.
     if bool(entry.url) == bool(entry.url_env):
         raise Misconfigured(f"{where} needs either url or url_env.")
     url = entry.url or _secret(where, "url_env", entry.url_env, environ)

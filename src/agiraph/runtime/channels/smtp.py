@@ -15,6 +15,7 @@ from agiraph.domain.visible import call_lines, visible
 from agiraph.runtime.channels import DeliveryFailed
 
 TIMEOUT_S = 20.0
+"""The time limit of each step with the mail server, not of the whole delivery."""
 MAX_SUBJECT_CHARS = 150
 
 Security = Literal["starttls", "tls", "none"]
@@ -55,6 +56,8 @@ class Smtp:
             if self.user:
                 server.login(self.user, self.password)
             refused = server.send_message(email, self.sender, self.recipients)
+        # The server took the message for some recipients and not for others. The next attempt sends
+        # it to all again, with the same Message-ID.
         if refused:
             raise smtplib.SMTPRecipientsRefused(refused)
 

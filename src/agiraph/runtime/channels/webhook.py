@@ -59,6 +59,7 @@ class Webhook:
             connector=aiohttp.TCPConnector(force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
+            # A few compressed bytes could unpack to gigabytes.
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=self.timeout_s),
         )
@@ -67,6 +68,8 @@ class Webhook:
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "agiraph",
+            # The same in every attempt: after a timeout nobody knows whether the
+            # receiver took the message.
             "Idempotency-Key": outgoing.key,
         }
         if self.secret:

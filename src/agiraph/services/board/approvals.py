@@ -37,7 +37,10 @@ def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
 
 
 def unbind(tx: Tx, request: MessageId) -> None:
-    """Leave an open request to the next call with the same arguments: its own was answered."""
+    """Release an open request from its call, which was answered without a decision.
+
+    The next call of the node with the same arguments takes the request over.
+    """
     bound = MESSAGES.get(tx, request).ref
     assert bound is not None
     node_id, _, rest = bound.partition(":")
@@ -45,5 +48,6 @@ def unbind(tx: Tx, request: MessageId) -> None:
 
 
 def _digest(call: ToolCall) -> str:
+    # Sorted: a model may give the same arguments in another order.
     arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]

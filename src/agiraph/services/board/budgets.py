@@ -92,6 +92,8 @@ def check_envelopes(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> Stop
     and sees the other's reservation.
     """
     for envelope in paid_from:
+        # All runners lock from the outside in, so two of them cannot hold one lock each
+        # and wait for the other's.
         NODES.get(tx, envelope.node_id, lock=True)
         if reason := exhausted_limit(
             envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)

@@ -79,7 +79,7 @@ def _used(tx: Tx, node: WorkNode) -> Counter[str]:
 
 
 def _progress(tx: Tx, node: WorkNode) -> str:
-    """Where it stands, in its worker's words, unless strangers had a hand in them."""
+    """Return why a node waits, else its last checkpoint; a tainted checkpoint is left out."""
     if node.waiting_reason:
         return node.waiting_reason
     if taint.of_nodes(tx, [node.id]) is not None:

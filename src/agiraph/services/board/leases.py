@@ -47,13 +47,13 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
             f"{current} is already being worked on in that thread; wait until it has ended."
         )
     # Nobody holds a lease of a closed thread; the row lock keeps two reopenings apart.
-    page = threads.append_point(tx, thread_id)
+    append_at = threads.append_point(tx, thread_id)
     cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
-        page, _ = threads.append(tx, page, node_id=node.id, ref=call.id, **cut_off)
+        append_at, _ = threads.append(tx, append_at, node_id=node.id, ref=call.id, **cut_off)
     tainted_by = taint.of_task(tx, node)
     threads.append(
-        tx, page, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
+        tx, append_at, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
     )
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
@@ -65,11 +65,12 @@ def charge_lost_call(tx: Tx, lease: Lease) -> None:
     """
     if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return
-    held = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
-    spend.lose(tx, lease, purpose="work", model=intent.text, usage=held)
-    page = threads.check_lease(tx, lease)
+    reserved = Usage(input_tokens=intent.reserved.tokens, usd=intent.reserved.usd)
+    spend.lose(tx, lease, purpose="work", model=intent.text, usage=reserved)
+    # A stale lease raises here, which takes back the charge with the rest of the transaction.
+    append_at = threads.check_lease(tx, lease)
     threads.append(
-        tx, page, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
+        tx, append_at, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
     tx.emit(lease.team_id, CallLost(node_id=lease.node_id, thread_id=lease.thread_id))
 
@@ -78,18 +79,19 @@ def release_reservation(tx: Tx, lease: Lease) -> None:
     """Release what was reserved for a call that certainly cost nothing."""
     if _open_reservation(tx, lease) is None:
         return
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     said = "The call was refused before the model did anything; it cost nothing."
-    threads.append(tx, page, node_id=lease.node_id, role="intent", ref="unused", text=said)
+    threads.append(tx, append_at, node_id=lease.node_id, role="intent", ref="unused", text=said)
 
 
 def _open_reservation(tx: Tx, lease: Lease) -> Turn | None:
     """Return the intent to ask the model if it is the thread's last turn."""
     intent = threads.last(tx, lease.thread_id)
-    is_held = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
-    return intent if is_held else None
+    is_open = intent is not None and (intent.role, intent.ref) == ("intent", THINKING)
+    return intent if is_open else None
 
 
 def end_run(tx: Tx, lease: Lease, **changes: Any) -> None:
     """End a run by raising the thread's epoch: a write that it still has under way is refused."""
+    # Without a check: the caller has checked the lease, or ends a node that has no runner.
     THREADS.update(tx, lease.thread_id, epoch=lease.epoch + 1, **changes)

@@ -96,6 +96,8 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
             f"Work may be {limits.depth} levels deep, and yours is at the last one. Do this part "
             "yourself, or hand in and suggest it with suggest_next."
         )
+    # Counted without a lock: a parent has one runner, and a team that is a few nodes
+    # over its limit does no harm.
     if nodes.count_open_children(tx, parent.id) >= limits.children:
         raise Refused(
             f"{limits.children} tasks of yours are unfinished, which is the limit. Wait for some "
@@ -109,11 +111,14 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
 
 
 def add_dependencies(tx: Tx, node: WorkNode, needed: Sequence[NodeId]) -> None:
-    """Make a node depend on others; refuse a cycle, and a dependency that has failed."""
+    """Make a new node depend on others; refuse a cycle, and a dependency that has failed.
+
+    Locks the rows of the needed nodes, not the team's: see `dependencies.leads_to`.
+    """
     for needed_id in dict.fromkeys(needed):
-        found = NODES.find(
-            tx, needed_id, lock=True
-        )  # it must not end before the dependency is stored
+        # Locked: it must not end between this check and the commit of the dependency. Its end would
+        # find no dependent, and the new node would wait for ever.
+        found = NODES.find(tx, needed_id, lock=True)
         if found is None or found.team_id != node.team_id:
             raise NotFound("node", needed_id, known="check_board lists them with their ids.")
         if dependencies.leads_to(tx, needed_id, node.id):
@@ -168,6 +173,7 @@ def assign_unowned(tx: Tx, team_id: TeamId) -> None:
     """Assign every ready node without an assignee to an idle agent, or hire one for it."""
     if TEAMS.get(tx, team_id).status != "active":
         return
+    # A node whose parent still runs is left alone: the parent may be about to assign it.
     for node in nodes.unowned(tx, team_id):
         if is_ready(tx, node):
             assign_ready(tx, node)

@@ -25,6 +25,7 @@ def start(
     tx: Tx, lease: Lease, *, name: str, node_ids: Sequence[str], contract: StageContract
 ) -> Stage:
     """Open a stage with these nodes, or add them to the open stage of this name."""
+    # Without a lock: only the runner of this node opens stages for it.
     stage = running(tx, lease.node_id, name)
     if stage is None:
         if not node_ids:
@@ -61,6 +62,7 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
         raise Refused(f"{node.id} belongs to another stage that is still running.")
     waiting.refuse_cycle(tx, lease.node_id, node)
     budget = node.budget
+    # Work that has started keeps its turns, and so does work whose creator chose them.
     if node.started_at is None and "turns" not in budget.given:
         budget = replace(budget, turns=min(budget.turns, stage.contract.turns_per_node))
     NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
@@ -145,6 +147,7 @@ _STATUS_TEXT = {
 def summary(tx: Tx, stage: Stage) -> str:
     """Return a text for the coordinator: the stage's status, and each node's result."""
     parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
+    # The summary goes into one thread: the results of a large stage share the room.
     members = stages.nodes(tx, stage.id)
     longest = max(SUMMARY // max(len(members), 1), 200)
     for node in members:

@@ -1,4 +1,4 @@
-"""Taint: how it passes from one piece of work to the next, with what they tell each other."""
+"""Taint: follows tainted words from one piece of work to the next."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -13,12 +13,12 @@ from agiraph.store.tx import Tx
 
 
 def of_nodes(tx: Tx, node_ids: Iterable[str]) -> str | None:
-    """What the results and files of these nodes are tainted by."""
+    """Return what taints the results and files of these nodes; None if nothing does."""
     return reduce(graver, (threads.tainter_of_node(tx, node_id) for node_id in node_ids), None)
 
 
 def of_task(tx: Tx, node: WorkNode) -> str | None:
-    """What a node starts with: the words of its task, and what it is to build on."""
+    """Return what taints a node's task, its messages and the work it builds on; None if nothing."""
     named = [path.split("/")[1] for path in node.refs.values() if path.startswith("nodes/")]
     needed = [needed.id for needed in dependencies.needs(tx, node.id)]
     said = reduce(graver, (m.tainted_by for m in messages.of_node(tx, node.id)), None)
@@ -26,14 +26,14 @@ def of_task(tx: Tx, node: WorkNode) -> str | None:
 
 
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> str | None:
-    """What a message is tainted by; what a person says, they vouch for."""
+    """Return what taints a message; a person vouches for their own words."""
     if is_person(sender) or sender == SYSTEM or node_id is None:
         return None
     return threads.tainter_of_node(tx, node_id)
 
 
 def of_wait(tx: Tx, waiting_on: WaitingOn) -> str | None:
-    """What the answer to a wait is tainted by; a person's and a clock's are not."""
+    """Return what taints the answer to a wait; a person's answer and a clock's are not tainted."""
     match waiting_on.kind:
         case "node":
             return of_nodes(tx, [waiting_on.id])
@@ -44,7 +44,7 @@ def of_wait(tx: Tx, waiting_on: WaitingOn) -> str | None:
 
 
 def of_board(tx: Tx, shown: Iterable[WorkNode]) -> str | None:
-    """What a list of work is tainted by: titles that tainted work gave, reasons that it waits."""
+    """Return what taints a list of nodes: tainted work wrote some titles and waiting reasons."""
     found: str | None = None
     for node in shown:
         found = graver(found, node.tainted_by)

@@ -1,4 +1,4 @@
-"""Unfinished: what a node delegated or asked and has no result of yet, and waiting for it."""
+"""Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.persons import is_person
@@ -25,17 +25,19 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
     number of that reply in the thread. The runner parks the node next; if it dies before that, the
     next claim finds the waits and parks the node.
     """
-    page = threads.check_lease(tx, lease)
+    append_at = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
     TEAMS.get(tx, lease.team_id, lock=True)
     found = _open_children(tx, lease) | _open_questions(tx, lease)
     if not found:
         return []
     for waiting_on, what in found.items():
+        # One call id for all of them: the first wait that ends drops
+        # the others (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
     text = WAITING.format(what=texts.join_limited(list(found.values())))
     _, turn = threads.append(
-        tx, page, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
+        tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
 
@@ -49,9 +51,8 @@ def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     for child in nodes.children(tx, lease.node_id):
         if child.status.is_final:
             continue
-        child = NODES.get(
-            tx, child.id, lock=True
-        )  # it must not end between this check and the commit of the wait
+        # Locked: it must not end between this check and the commit of the wait.
+        child = NODES.get(tx, child.id, lock=True)
         if child.status.is_final or not _will_end(tx, lease, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)

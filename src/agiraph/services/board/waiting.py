@@ -87,8 +87,9 @@ def interrupt(
         # A call with a time limit has two waits; sort the timer behind the real one.
         open_waits = sorted(waits.of_node(tx, node.id), key=_is_time)
         asks = any(_is_for_person(wait) for wait in open_waits)
+        # It sleeps because its model cannot be reached: woken early, it would fail and sleep again.
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
-            continue  # it sleeps until it tries its model again
+            continue
         if any(wait.call_id == IN_WORDS for wait in open_waits):
             if not asking_only or (asks and from_person):
                 unquoted |= _end_waits(tx, open_waits, "")
@@ -153,6 +154,7 @@ def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
 
     Locks the team's row: without it two transactions could each add half of a cycle.
     """
+    # Held until the wait commits, so that the next transaction that looks for a cycle sees it.
     TEAMS.get(tx, target.team_id, lock=True)
     if dependencies.leads_to(tx, target.id, waiter):
         raise Refused(
@@ -166,11 +168,11 @@ def _append_answer(
 ) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
-    page = threads.append_point(tx, wait.thread_id)
+    append_at = threads.append_point(tx, wait.thread_id)
     if text is None:
         return
     calls = threads.open_calls(tx, wait.thread_id)
-    if not wait.call_id and (calls or page.head == 0):
+    if not wait.call_id and (calls or append_at.head == 0):
         # Vendors refuse a message between a call and its answer, and nothing may precede the
         # assignment. The agent hears the answer as mail at its next yield point instead.
         return messages.mark_answer_unseen(tx, wait.waiting_on.id)
@@ -179,12 +181,11 @@ def _append_answer(
             _emit_result(tx, wait, call, text, failed=failed)
     is_call = wait.call_id not in _NO_CALL
     if wait.call_id == IN_WORDS and wait.waiting_on.kind == "answer":
-        text = (
-            f"[Message from human] (answering {wait.reason}) {text}"  # no call shows which question
-        )
+        # No call shows which question was answered.
+        text = f"[Message from human] (answering {wait.reason}) {text}"
     threads.append(
         tx,
-        page,
+        append_at,
         node_id=wait.node_id,
         role="tool" if is_call else "user",
         ref=wait.call_id if is_call else str(wait.waiting_on),
@@ -209,6 +210,8 @@ def _emit_result(tx: Tx, wait: Wait, call: ToolCall, text: str, *, failed: bool)
 
 def _requeue(tx: Tx, wait: Wait) -> None:
     node = NODES.get(tx, wait.node_id, lock=True)
+    # Two waits of a node may end at the same time. The second transaction waits for the row lock
+    # above and only then counts the waits, so one of the two finds none left and requeues the node.
     if node.status is not NodeStatus.WAITING or waits.of_node(tx, node.id):
         return
     # A sleep counts towards the node's time limit; waiting for people or teammates does not.

@@ -65,6 +65,8 @@ def remember(
         valid_until=valid_until,
         sources=(source,) if source else (),
     )
+    # Before the comparison with known items: two transactions that store the same statement would
+    # otherwise each find no twin.
     teams.lock(tx, agent.id)
     return cast(Memory, _merge_in(tx, memory, author=author))
 
@@ -93,6 +95,7 @@ def learn(
     content = _checked_content(content)
     identity = _identity(agent.id, source_thread_id, content)
     teams.lock(tx, agent.id)
+    # The same words from the same thread: a crash made the reflection run again.
     if (known := INSIGHTS.find(tx, identity)) is not None:
         return known
     held = held or (source_thread_id is not None and _was_removed(tx, agent.id, content))
@@ -119,6 +122,8 @@ def draft(
     """Store a note as a draft until a person has read it. The same note is stored once."""
     digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
     identity = f"draft_{digest.hexdigest()[:24]}"
+    # A missing row cannot be locked. If a fenced run of the thread stores the same draft at this
+    # moment, the primary key refuses one of the two.
     if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
         return known
     kept = NoteDraft(
@@ -189,7 +194,7 @@ class Held(NamedTuple):
 
 
 def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
-    """What waits for a person to confirm or reject it, oldest first; for the inbox."""
+    """Return what waits for a person to confirm or reject it, oldest first; for the inbox."""
     found = [
         Held(i.id, i.agent_id, kind, i.content, ", ".join(i.sources), i.created_at)
         for kind, table in (("memory", MEMORIES), ("insight", INSIGHTS))
@@ -203,7 +208,7 @@ def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
 
 
 def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """A person vouches for what was held: from now on it counts like anything else."""
+    """Make a held item active, or accept a held draft: a person vouches for it."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "accepted", author)
@@ -212,7 +217,7 @@ def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
 
 
 def reject(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """A person does not vouch for what was held: it never counts."""
+    """Remove a held item or draft: a person does not vouch for it."""
     item = _held(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "removed", author)
@@ -228,6 +233,8 @@ def undo(tx: Tx, change_id: str) -> Change:
         raise Conflict(f"{change_id} was undone at {change.undone_at:%Y-%m-%d %H:%M} UTC.")
     teams.lock(tx, change.agent_id)
     mine = {touched.id for touched in change.touched}
+    # Undone in the reverse order only: a later change has stored this one's
+    # result as its state before.
     for later in rows.changes(tx, change.agent_id, after=change.id, limit=10_000):
         if later.undone_at is None and any(touched.id in mine for touched in later.touched):
             raise Refused(

@@ -36,6 +36,8 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
     agents = teams.everyone(tx, team_id)
     expired = merged = dropped = 0
     for agent in agents:
+        # The lock that `items.remember` and `learn` take: an item must not be
+        # merged and changed at once.
         teams.lock(tx, agent.id)
         for table in (cast(Table[Any], MEMORIES), cast(Table[Any], INSIGHTS)):
             for item in cast(list[Item], rows.expired(tx, table, agent.id)):

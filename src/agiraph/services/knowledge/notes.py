@@ -27,6 +27,7 @@ def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
 
 def record_write(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:
     """Emit that a note was written and index it, unless a retry has nothing new to record."""
+    # The file was written before this transaction; a crash in between repeats the call.
     if is_stale(tx, agent, files):
         tx.emit(agent.team_id, MemoryWritten(agent_id=agent.id, path=path))
         index(tx, agent, files)

@@ -29,6 +29,7 @@ def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
         rivals += [other] if other and other.status == "active" else []
         group = [i for i in (insight, *rivals) if i.id not in chosen]
         room -= sum(len(i.content) for i in group)
+        # The best ones come first, so the rest is left out and not squeezed in.
         if room < 0 or len(chosen) + len(group) > MAX_INSIGHTS:
             break
         chosen |= {i.id: i for i in group}

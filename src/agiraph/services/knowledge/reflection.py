@@ -20,6 +20,7 @@ MAX_THREADS = 3
 """Threads that one reflection reviews; of more, the newest."""
 TASK = "Look back on the work you have ended: what is worth keeping, and what is worth telling?"
 TURNS = 8
+"""Turns of a reflection: two questions with up to three attempts each, and some room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,8 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             budget=Budget(turns=TURNS),
             lane="reflection",
         )
+    # The caller holds the agent's row lock, so the reflection cannot be claimed
+    # while threads are added.
     found += threads.of_reflection(tx, node.id)
     found.sort(key=lambda thread: (thread.closed_at or tx.now, thread.id))
     for thread in found[:-MAX_THREADS]:

@@ -26,20 +26,21 @@ def answer_question(
     question = bus.record_answer(tx, question_id, text, person_id=person_id, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
-        heard = waiting.settle(tx, WaitingOn("answer", question_id), text)
+        settled = waiting.settle(tx, WaitingOn("answer", question_id), text)
         late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
-        heard = waiting.settle(tx, WaitingOn("approval", question_id), None) or _has_ended(
+        # Without a text: the call is not answered but made, when the node runs again.
+        settled = waiting.settle(tx, WaitingOn("approval", question_id), None) or _has_ended(
             tx, question
         )
         allowed = "Make the same call again if you still want it: it is allowed now."
         late = f"(about {question.text!r}) Approved.{note} {allowed}"
     else:
         refused = f"The human refused this call.{note}"
-        heard = waiting.settle(tx, WaitingOn("approval", question_id), refused, failed=True)
-        heard = heard or _has_ended(tx, question)
+        settled = waiting.settle(tx, WaitingOn("approval", question_id), refused, failed=True)
+        settled = settled or _has_ended(tx, question)
         late = f"(about {question.text!r}) {refused}"
-    if not heard:
+    if not settled:
         # No call waits: it was interrupted, or its node has ended.
         bus.send(
             tx,

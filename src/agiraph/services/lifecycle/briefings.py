@@ -30,6 +30,7 @@ COMPARED = 20
 STEP, LOWEST, HIGHEST = 0.05, 0.2, 0.95
 """How far one rating moves a team's threshold, and the bounds of the threshold."""
 TITLE, TEXT = 200, 20_000
+"""Characters of a briefing's title and of its text."""
 _SHINGLE = 3
 
 
@@ -46,7 +47,7 @@ class News(NamedTuple):
     """A node whose result the person has not been sent, and the briefings sent before."""
 
     work: NodeId
-    told: list[Message]
+    earlier: list[Message]
 
 
 def news(tx: Tx, node_id: NodeId) -> News | None:
@@ -86,8 +87,8 @@ def decide(tx: Tx, lease: Lease, verdict: Verdict) -> Message | None:
         return _end_reflection(tx, lease, reason="not worth it", scored=scored)
     if not text:
         return _end_reflection(tx, lease, reason="nothing said", scored=scored)
-    if told := _find_similar(title, text, known.told):
-        return _end_reflection(tx, lease, reason=f"told before: {told.id}", scored=scored)
+    if similar := _find_similar(title, text, known.earlier):
+        return _end_reflection(tx, lease, reason=f"told before: {similar.id}", scored=scored)
     message = bus.send(
         tx,
         team_id=lease.team_id,
@@ -134,9 +135,9 @@ def _end_reflection(
     return message
 
 
-def _find_similar(title: str, text: str, told: Sequence[Message]) -> Message | None:
+def _find_similar(title: str, text: str, earlier: Sequence[Message]) -> Message | None:
     said = _shingles(f"{title} {text}")
-    for message in told:
+    for message in earlier:
         before = _shingles(f"{message.title} {message.text}")
         if len(said & before) >= SAME * len(said | before):
             return message
@@ -155,6 +156,7 @@ def rate(tx: Tx, message_id: MessageId, *, up: bool) -> Team:
     message = MESSAGES.get(tx, message_id, lock=True)
     if message.kind != "briefing" or not is_person(message.recipient):
         raise Refused(f"{message_id} is a {message.kind}; only briefings are rated.")
+    # Two ratings at once must not move the threshold from the same value.
     team = TEAMS.get(tx, message.team_id, lock=True)
     rating: Rating = "up" if up else "down"
     if message.rating == rating:

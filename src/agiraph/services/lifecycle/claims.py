@@ -33,6 +33,8 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     if (only is not None and agent.team_id != only) or not _may_run(tx, agent, queue):
         return None
     left = nodes.running(tx, queue)
+    # No owner: it died. Our own: a run of this process ended without giving the node back, because
+    # the store failed (`Dispatcher._release`).
     if left is not None and left.owner not in (None, owner):
         return None
     node = left or nodes.next_assigned(tx, queue)
@@ -40,6 +42,7 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
         return None
     if node.cancel_requested:
         endings.end_cancelled(tx, node)
+        # The same transaction goes on: the queue must not wait for another wake.
         return claim(tx, queue, owner=owner, only=only)
     thread = threads.of_node(tx, node.id) or leases.open_thread(tx, agent, node)
     spoken = threads.last_turn_of_agent(tx, thread.id)
@@ -151,7 +154,7 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     """
     threads.check_lease(tx, lease)
     # A sender takes the same lock before it writes a message. So the message is either here for
-    # `_unheard_interrupts`, or its sender finds the node waiting and ends the wait.
+    # `_unseen_interrupts`, or its sender finds the node waiting and ends the wait.
     teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     open_waits = waits.of_node(tx, node.id)
@@ -168,15 +171,15 @@ def park(tx: Tx, lease: Lease, outcome: Parked) -> None:
     leases.end_run(tx, lease)
     tx.emit(node.team_id, NodeWaiting(node_id=node.id, on=on, reason=reason))
     stage_clocks.pause_or_resume_above(tx, node.id)
-    if said := _unheard_interrupts(tx, node):
+    if said := _unseen_interrupts(tx, node):
         waiting.interrupt(tx, lease.agent_id, said)
     planning.assign_unowned(tx, node.team_id)  # the node may have created work for others
     tx.wake(lease.agent_id, node.lane)  # the next node of the queue may be able to run
     return None
 
 
-def _unheard_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
-    """Return the unheard messages that end this node's waits at once.
+def _unseen_interrupts(tx: Tx, node: WorkNode) -> list[Message]:
+    """Return the unseen messages that end this node's waits at once.
 
     A node that parks as a whole (its model is refused, it crashed) may do so before it hears its
     mail. A message from before its claim must not end that wait: the node would park and start
@@ -204,5 +207,6 @@ def sleep(tx: Tx, lease: Lease, *, seconds: float, reason: str) -> None:
     timer = new_id("timer")
     on = WaitingOn("time", timer)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
+    # Timer and wait commit together: a node that sleeps without a timer would never wake.
     waits.set_timer(tx, timer, tx.now + timedelta(seconds=seconds))
     park(tx, lease, Parked((on,), reason))

@@ -48,6 +48,8 @@ def say(
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; nobody there can receive messages.")
     answered = not nudge and agent.kind == "llm"
+    # Under the agent's row lock: of two requests with the same client_id, the second finds the
+    # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
     return bus.send(
         tx,
@@ -94,6 +96,8 @@ def end_reply(
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
+    # Under the agent's lock `has_open`, below, stays true or false until the commit: no claim, end
+    # or message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     asked = messages.to_answer(tx, lease.node_id)
     bus.send(
@@ -106,19 +110,19 @@ def end_reply(
         in_reply_to=asked[-1].id if asked else None,
         refusable=False,
     )
-    unheard = [message for message in asked if message.seen_at is None]
+    unseen = [message for message in asked if message.seen_at is None]
     if work == "not_needed":
         # Leave the messages unseen for a node that waits for the person: a message that needs no
         # work may be the answer to its question.
         if not waiting.asks_person(tx, agent.id):
-            messages.mark_seen(tx, [message.id for message in unheard])
+            messages.mark_seen(tx, [message.id for message in unseen])
     elif work == "started":
         if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
-            messages.mark_seen(tx, [message.id for message in unheard])
-    elif unheard and not nodes.has_open(tx, agent.id):
-        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unheard))
+            messages.mark_seen(tx, [message.id for message in unseen])
+    elif unseen and not nodes.has_open(tx, agent.id):
+        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unseen))
     else:
-        waiting.interrupt(tx, agent.id, asked, asking_only=not unheard)
+        waiting.interrupt(tx, agent.id, asked, asking_only=not unseen)
     endings.end_node(tx, lease, outcome)
 
 
@@ -140,6 +144,7 @@ def start_work(
         assignee_id=agent.id,
         tainted_by=tainted_by,
     )
+    # The new node takes over the attachments of these messages (`executor._load`).
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node

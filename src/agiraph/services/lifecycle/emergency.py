@@ -20,6 +20,7 @@ def halt(tx: Tx, team_id: TeamId) -> int:
     if is_on:
         teams.stop(tx, team_id)
     for node in found:
+        # `stop`, or the cancel of a node above, may have ended it.
         if nodes.is_open(tx, node.id):
             endings.cancel(tx, node.id)
     return len(found)

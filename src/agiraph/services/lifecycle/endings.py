@@ -32,6 +32,8 @@ from agiraph.store.tx import Tx
 def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     """End the node with this outcome, report it, and turn unread mail into the next work."""
     threads.check_lease(tx, lease)
+    # Mail to this agent takes the same lock: it arrives before this end, and becomes work below, or
+    # after it, and finds an idle agent.
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
     status, text, doubts = _as_stored(outcome)
@@ -58,6 +60,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent)
     idle.start_if_idle(tx, agent, node)
+    # After the late mail: an agent that just got new work stays.
     roster.retire(tx, agent)
     planning.assign_unowned(tx, node.team_id)
     tx.wake(agent.id, node.lane)
@@ -85,6 +88,7 @@ def cancel(tx: Tx, node_id: NodeId) -> None:
         return
     if node.status is NodeStatus.RUNNING and node.owner is not None:
         assert node.assignee_id is not None
+        # The row, not the signal below, is the request: every later claim and yield point reads it.
         NODES.update(tx, node_id, cancel_requested=True)
         tx.cancel(node.assignee_id, node.lane)
         # If the runner is dead, nobody hears the cancel. The wake makes another runner claim the
@@ -131,6 +135,8 @@ def _end_without_run(
     _cancel_children(tx, node)
     _notify_waiters(tx, node, why)
     if node.assignee_id is not None:
+        # The agent after the node, the reverse of `claims.claim`. If both meet, PostgreSQL aborts
+        # one of the transactions, and its verb starts again with the state that the other left.
         agent = teams.lock(tx, node.assignee_id)
         _turn_late_mail_into_work(tx, agent)
         idle.start_if_idle(tx, agent, node)
@@ -142,6 +148,7 @@ def _close_thread(tx: Tx, node: WorkNode) -> None:
     """Drop the node's waits and close its thread. The raised epoch fences a runner still at it."""
     waits.drop(tx, node.id)
     stage_clocks.pause_or_resume_above(tx, node.id)
+    # A later node may have continued the thread; its run must not be fenced.
     if (thread := threads.of_node(tx, node.id)) is None or thread.node_id != node.id:
         return
     lease = Lease(
@@ -160,18 +167,19 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
     A creator that waits gets the answer to its wait and no second message.
     """
-    told = _creator_waits(tx, node)
+    # Before `settle`, which deletes the waits.
+    creator_is_told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
-    notice = texts.completion(node, worker=worker, text=text)
-    waiting.settle(tx, WaitingOn("node", node.id), notice, failed=not done)
+    report = texts.completion(node, worker=worker, text=text)
+    waiting.settle(tx, WaitingOn("node", node.id), report, failed=not done)
     if node.stage_id is not None:
         stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
         research.deliver(tx, node, text)
-        told = told or is_person(node.creator_id)
-    if not told:
-        _report_end(tx, node, text, notice)
+        creator_is_told = creator_is_told or is_person(node.creator_id)
+    if not creator_is_told:
+        _report_end(tx, node, text, report)
     _release_dependents(tx, node)
 
 
@@ -183,7 +191,7 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
-def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
+def _report_end(tx: Tx, node: WorkNode, text: str, report: str) -> None:
     """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
@@ -199,7 +207,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, notice: str) -> None:
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
         title=texts.title_of(node),
-        text=text if is_person(recipient) else notice,
+        text=text if is_person(recipient) else report,
         node_id=node.id,
         refusable=False,
     )
@@ -226,6 +234,7 @@ def _coordinator_or_owner(tx: Tx, team_id: TeamId) -> str:
 
 def _release_dependents(tx: Tx, node: WorkNode) -> None:
     """Start the nodes that depend on this one; if it failed, apply each one's `if_unmet` policy."""
+    # A dependency that is being added waits for this node's row lock and then sees its end.
     for dependent in dependencies.dependents(tx, node.id):
         if NODES.get(tx, dependent.id).status is not NodeStatus.PENDING:
             continue  # an earlier round of this loop ended it
@@ -243,6 +252,8 @@ def _release_dependents(tx: Tx, node: WorkNode) -> None:
         elif unmet and dependent.if_unmet == "ask":
             _ask_coordinator(tx, dependent, what)
         elif dependent.assignee_id is not None:
+            # Nodes without an assignee follow in `planning.assign_unowned`,
+            # at the end of the transaction.
             planning.assign_ready(tx, dependent)
 
 

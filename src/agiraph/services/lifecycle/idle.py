@@ -1,4 +1,4 @@
-"""Idle: what starts when an agent has no work left: its idle triggers and a reflection."""
+"""Idle: starts an agent's idle triggers and a reflection when its last work has ended."""
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.work import WorkNode

@@ -61,8 +61,8 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What a yield point found: new turns, or the reason why the node must stop."""
+class CatchUpResult:
+    """The result of a yield point: new turns, or the reason why the node must stop."""
 
     turns: list[Turn]
     halt: Halt | None = None
@@ -106,37 +106,40 @@ def catch_up(
     *,
     answers: Sequence[tuple[ToolCall, Done]] = (),
     notes: Sequence[SystemNote] = (),
-    hear: bool = True,
+    deliver_mail: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
-) -> Heard:
-    """The yield point: write answers, notes and new mail, and reserve money for the next call.
+) -> CatchUpResult:
+    """Write answers, notes and new mail, and reserve money for the next call: the yield point.
 
     All of it commits together. The reservation is an intent: if the thread ends with it after a
-    crash, the call may have reached the vendor and is charged. `hear=False` leaves the mail for the
-    next yield point. The envelopes in `paid_from` are locked, the outermost first.
+    crash, the call may have reached the vendor and is charged. `deliver_mail=False` leaves the mail
+    for the next yield point. The envelopes in `paid_from` are locked, the outermost first.
     """
     writer = _ThreadWriter(tx, lease)
     for call, done in answers:
         writer.answer(call, done)
+    # The answers are written even if the node must stop now: the calls have been made.
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
-        return Heard([], news.halt)
+        return CatchUpResult([], news.halt)
     if spent := budgets.check_envelopes(tx, lease, paid_from):
-        return Heard([], spent=spent)
+        return CatchUpResult([], spent=spent)
     turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
-    if hear and news.mail:
-        turns += _hear_mail(tx, lease, writer)
+    if deliver_mail and news.mail:
+        turns += _deliver_mail(tx, lease, writer)
     if reservation is not None:
         reserved = Reserved(tokens=reservation.tokens, usd=reservation.usd)
         turns.append(
             writer.write(role="intent", ref=THINKING, text=reservation.model, reserved=reserved)
         )
-    return Heard(turns)
+    return CatchUpResult(turns)
 
 
-def _hear_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
+def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
+    # Without the agent's lock: a message that commits meanwhile stays unseen
+    # until the next yield point.
     unseen = messages.unseen(tx, lease.agent_id)
     messages.mark_seen(tx, [m.id for m in unseen])
     tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
@@ -173,6 +176,8 @@ def reply(
         usage=usage,
         provider_data=provider_data or ProviderData(),
     )
+    # In one commit with the reply: a crash between the two would lose the
+    # cost or charge it as lost, too.
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
@@ -244,6 +249,7 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
         waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
         if answer.seconds is not None:
             timer = new_id("timer")
+            # Two waits of one call. The first that ends answers the call and drops the other.
             late = WaitingOn("time", timer)
             waits.open(tx, lease, call_id=call.id, waiting_on=late, reason=answer.if_late)
             waits.set_timer(tx, timer, tx.now + timedelta(seconds=answer.seconds))
@@ -259,6 +265,8 @@ def perform(
 ) -> tuple[Answer, list[Turn]]:
     """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
+    # After the check of the lease: a fenced runner must change nothing,
+    # and the thread's lock is first.
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 
@@ -288,11 +296,13 @@ class _ThreadWriter:
     def __init__(self, tx: Tx, lease: Lease) -> None:
         self._tx = tx
         self._lease = lease
-        self._page = threads.check_lease(tx, lease)
+        self._append_at = threads.check_lease(tx, lease)
 
     def write(self, **turn: Any) -> Turn:
         node_id = self._lease.node_id
-        self._page, written = threads.append(self._tx, self._page, node_id=node_id, **turn)
+        self._append_at, written = threads.append(
+            self._tx, self._append_at, node_id=node_id, **turn
+        )
         return written
 
     def answer(self, call: ToolCall, done: Done) -> Turn:

@@ -19,7 +19,9 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 SEARCHES, PAGES = 5, 3
+"""Searches and pages of a research, unless its request says otherwise."""
 MOST_SEARCHES, MOST_PAGES = 50, 30
+"""The most searches and pages that a request may ask for."""
 LONGEST_GOAL = 20_000
 RESEARCHER = "researcher"
 TOOLS = ("web_search", "web_fetch", "knowledge_search", "read_file")

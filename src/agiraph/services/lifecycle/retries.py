@@ -33,6 +33,7 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     if assignee is None:
         raise Refused(f"{node_id} belongs to nobody; assign it first.")
     # The agent may have left since: it was hired for this node.
+    # The agent after the node, see `services/__init__.py`.
     roster.reinstate(tx, teams.lock(tx, assignee))
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(
@@ -49,6 +50,8 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
         budget=budget,
         worked_seconds=0.0 if "seconds" in added else node.worked_seconds,
     )
+    # After the move: an ancestor that refuses rolls everything back, and the
+    # check sees the new budget.
     _check_ancestors(tx, node)
     if thread is not None:
         _reopen_thread(tx, thread.id, node, added)

@@ -18,15 +18,15 @@ AFTER_SECONDS = 600.0
 
 
 def check_all(tx: Tx) -> int:
-    """Report every node that has stalled and unmark those that write again; return the reports."""
-    told = 0
+    """Report every stalled node and unmark those that write again; return how many it reported."""
+    reported = 0
     for node in nodes.at_work(tx):
         if node.stalled_at is not None:
             if last_activity(tx, node) > node.stalled_at:
                 NODES.update(tx, node.id, stalled_at=None)
         elif is_stalled(tx, node):
-            told += report(tx, node.id)
-    return told
+            reported += report(tx, node.id)
+    return reported
 
 
 def last_activity(tx: Tx, node: WorkNode) -> datetime:
@@ -48,6 +48,8 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
         return 0.0
     if last.timeout_s is not None:
         return last.timeout_s
+    # The reply with the call stands before its intent. 40 turns reach over the intents and answers
+    # of about twenty earlier calls of that reply.
     before = threads.turns(tx, last.thread_id, after=max(last.seq - 40, 0), limit=40)
     for turn in reversed(before):
         for call in turn.calls:
@@ -59,6 +61,7 @@ def _declared_seconds(tx: Tx, last: Turn | None) -> float:
 def report(tx: Tx, node_id: NodeId) -> bool:
     """Mark a node as stalled and report it; False if it was marked before or no longer runs."""
     node = NODES.get(tx, node_id, lock=True)
+    # Under the row lock: each working process has a watchdog, and one of them reports.
     if node.stalled_at is not None or node.status is not NodeStatus.RUNNING:
         return False
     NODES.update(tx, node_id, stalled_at=tx.now)
@@ -92,5 +95,5 @@ def _report_recipient(tx: Tx, node: WorkNode) -> str:
         return person
     coordinator = teams.coordinator(tx, node.team_id).id
     asked = (AgentId(node.creator_id), coordinator)
-    hear = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
-    return next(hear, person)
+    readers = (a for a in asked if a != node.assignee_id and nodes.has_open(tx, a))
+    return next(readers, person)

@@ -122,6 +122,7 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
     """Stop a team and cancel its open work and reflections; replies to the person still run."""
     team = _switch(tx, team_id, to="stopped", when=("active", "paused"))
     for node in nodes.still_open(tx, team_id) + nodes.still_open(tx, team_id, "reflection"):
+        # The cancel of a node above may have ended it in this loop.
         if not NODES.get(tx, node.id).status.is_final:
             endings.cancel(tx, node.id)
     return team
@@ -155,6 +156,7 @@ def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
     Work that a person asked for beside the goal runs on and is delivered.
     """
     for node in nodes.still_open(tx, team_id):
+        # The person who asked for it waits for it, whatever becomes of the goal.
         root = nodes.root(tx, node)
         is_asked_for = root.source == "user" and root.id != unless
         if node.id != unless and not is_asked_for and nodes.is_open(tx, node.id):

@@ -1,4 +1,4 @@
-"""Timers: what happens when the time of a wait, a stage or a trigger has come."""
+"""Timers: fires the due timers of waits, stages and triggers."""
 
 from agiraph.domain.ids import StageId, TriggerId
 from agiraph.services.board import stage_clocks, stages, waiting
@@ -13,7 +13,8 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
     A timer's row is deleted in the transaction that acts on it. Of two processes that see the same
     timer, one deletes the row and acts; the other finds no row and does nothing.
     """
-    fired = [timer for timer in timer_ids or waits.due(tx) if waits.ring(tx, timer)]
+    # `timer_ids` may name timers that another process has fired since they were read.
+    fired = [timer for timer in timer_ids or waits.due(tx) if waits.take_due_timer(tx, timer)]
     # Each prefix belongs to one kind of timer; ids of plain timers have none.
     for timer in fired:
         if timer.startswith(stage_clocks.TIMER):

@@ -58,6 +58,8 @@ def send(
     text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
         return _repeated(before, sender=sender, recipient=recipient, text=text)
+    # The lock before `has_open`: the end of the agent's last node takes it as well. So the message
+    # either starts work here or is found there (`_turn_late_mail_into_work`).
     agent = _lock_recipient(tx, team_id, recipient)
     may_start_work = sets_to_work and kind in ASKS_FOR_WORK and hops < MAX_HOPS
     starts_work = agent is not None and may_start_work and not nodes.has_open(tx, agent.id)
@@ -77,6 +79,7 @@ def send(
         ref=ref,
         client_id=client_id,
         hops=hops,
+        # It becomes the task of a new node; as mail the agent would get it a second time.
         seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
         attachments=attachments,
@@ -163,6 +166,7 @@ def broadcast(
             hops=hops,
             sets_to_work=agent.role == "coordinator",
         )
+        # `send` locks each recipient. The order of `members` is the same for every broadcast.
         for agent in teams.members(tx, team_id)
         if agent.id != sender
     ]
@@ -228,6 +232,8 @@ def ask(
     """Send a question to the person whom the node is for. Return the open question if the node asks
     the same again."""
     if kind == "question":
+        # An interrupted call is made again in the same words, and a node that fails again asks the
+        # same: the person must not find the question twice.
         before = messages.open_question(tx, lease.node_id, text)
         if before is not None and before.options == tuple(options):
             return before

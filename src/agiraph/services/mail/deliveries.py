@@ -20,6 +20,7 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
+# Well above the time limits of the channels (20 s), so that a live owner has reported by then.
 CLAIM_TIMEOUT = timedelta(minutes=2)
 """A claimed delivery without a report within this time is due again: its owner counts as dead."""
 FIRST_BACKOFF = timedelta(seconds=10)
@@ -32,14 +33,16 @@ ChannelKinds = Mapping[str, frozenset[MessageKind]]
 """The kinds of messages that each channel sends, by the channel's name."""
 
 
-def open_channels(tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, alone: bool) -> None:
+def open_channels(
+    tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, is_sole_process: bool
+) -> None:
     """Register the channels of this process. They get messages to the person from now on.
 
     A process that is alone on the database removes all other channels; otherwise they may belong to
     another process.
     """
     deliveries.add_channels(tx, wanted, person_id=person_id)
-    if not alone:
+    if not is_sole_process:
         return
     deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
     for channel in deliveries.channels(tx):
@@ -63,6 +66,7 @@ def queue(tx: Tx, message: Message) -> None:
                 created_at=tx.now,
                 due_at=_first_due(tx, message),
             )
+            # In the transaction of the message: no crash leaves a message that no channel sends.
             DELIVERIES.insert(tx, delivery)
             tx.alarm()
 
@@ -81,6 +85,7 @@ def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessa
     """Return due deliveries of a channel, claimed by this owner until `CLAIM_TIMEOUT`."""
     taken: list[OutgoingMessage] = []
     for delivery in deliveries.due(tx, channel, limit=limit):
+        # Another process was faster; the delivery is its own now.
         if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIM_TIMEOUT):
             continue
         message = MESSAGES.get(tx, delivery.message_id)
@@ -122,6 +127,7 @@ def retry_later(tx: Tx, claimed: Delivery, *, error: str, pause_s: float | None 
     if claimed.tries >= MAX_TRIES:
         return _give_up(tx, claimed, error=error)
     backoff = max(FIRST_BACKOFF * 3 ** (claimed.tries - 1), timedelta(seconds=pause_s or 0.0))
+    # The receiver's wish is bounded as well: a Retry-After of a year would be a lost message.
     due = tx.now + min(backoff, MAX_BACKOFF)
     DELIVERIES.update(tx, claimed.id, status="queued", owner=None, error=error, due_at=due)
     return tx.alarm()

@@ -62,6 +62,7 @@ def item(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
 
 def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
     """Record that the person has read an item."""
+    # Two screens may mark the same item at once; with the lock only one emits the event.
     message = _find(tx, person_id, message_id, lock=True)
     if message.seen_at is None:
         messages.mark_seen(tx, [message.id])

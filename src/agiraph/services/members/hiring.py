@@ -47,9 +47,8 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
         return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     if agent.id == hirer.agent.id:
         raise Refused("That is you. Do it yourself, or give it to somebody else.")
-    if (
-        specialist is not None and agent.role == specialist.name
-    ):  # the name means the kind of agent, not this member
+    # A specialist's name means the kind of agent, not the member that has the role by chance.
+    if specialist is not None and agent.role == specialist.name:
         return _idle_or_new_specialist(tx, hirer, specialist, specialist.model or hirer.agent.model)
     return agent
 
@@ -102,6 +101,8 @@ def _idle_or_new_specialist(
     """Return an idle agent of this specialist's kind, else hire one; `fresh` always hires."""
     if not fresh:
         for agent in teams.members(tx, hirer.agent.team_id):
+            # Without a lock: if two delegations choose the same idle agent, the second
+            # node waits in its queue.
             if agent.role == specialist.name and not nodes.has_open(tx, agent.id):
                 return agent
     return _hire(

@@ -47,6 +47,7 @@ def hire(
     """Add an agent to the team; refuse if the team is full or the name is taken."""
     _check_name(name)
     check_capacity(tx, team_id)
+    # Under the team's row lock, which `check_capacity` took.
     if name.lower() in teams.names(tx, team_id):
         raise Refused(f"There is already a {name!r} on this team; choose another name.")
     agent = Agent(
@@ -106,6 +107,7 @@ def free_name(tx: Tx, team_id: TeamId, stem: str) -> str:
     """
     TEAMS.get(tx, team_id, lock=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-._")[:32] or "worker"
+    # Also names of agents that have left: folders, messages and events still use them.
     taken = teams.names(tx, team_id) | RESERVED
     if stem.lower() not in taken:
         return stem

@@ -58,6 +58,7 @@ def create(
 
     `made_by` is a person, an agent or the runtime; without it the team's owner.
     """
+    # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
     if team.status not in ("active", "paused"):
@@ -81,7 +82,9 @@ def create(
         made_by=made_by or team.owner_id,
         payer_id=_payer(made_in),
         generation=generation,
+        # Events from before the trigger must not fire it.
         cursor=events.head(tx, team.id),
+        # Only the hash: whoever reads the database or a backup cannot call the webhook.
         secret=None if secret is None else hash_of(secret),
         promised_to=promised_to,
         tainted_by=tainted_by,
@@ -246,10 +249,12 @@ def _reconfigure(tx: Tx, trigger: Trigger, agent: Agent, config: dict[str, Any])
     columns = _columns(tx, trigger.team_id, kind, read, config)
     if (secret := kind.given_secret(read)) is not None:
         columns["secret"] = hash_of(secret)
+    # What the old configuration has seen means nothing to the new one.
     columns |= {"quiet": 0, "watched": {}, "cursor": events.head(tx, trigger.team_id)}
     due = _first_due(tx, agent, kind, read)
     triggers.drop_errands(tx, trigger.id)
     firing.arm(tx, trigger, due, **columns)
+    # `arm` sets a timer in any case, but a paused trigger has none until it is resumed.
     if trigger.status == "paused":
         triggers.drop_timer(tx, TIMER + trigger.id)
 
@@ -334,6 +339,7 @@ def revive(tx: Tx, team_id: TeamId) -> None:
         if due is not None:
             firing.arm(tx, trigger, due)
         else:
+            # The team did not work; what happened in the meantime is no reason to wake anybody.
             TRIGGERS.update(tx, trigger.id, cursor=events.head(tx, team_id))
             _rearm(tx, trigger)
 

@@ -28,6 +28,8 @@ def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
     found = TRIGGERS.find(tx, trigger_id)
     if found is None:
         return None
+    # The first read only tells which agent's row to lock; the trigger is read
+    # again under its own lock.
     agent = teams.lock(tx, found.agent_id)
     trigger = TRIGGERS.get(tx, trigger_id, lock=True)
     team = TEAMS.get(tx, trigger.team_id)
@@ -63,15 +65,19 @@ def fire_due(tx: Tx, trigger_id: TriggerId) -> None:
 
 
 def apply_file_hashes(tx: Tx, trigger_id: TriggerId, hashes: FileHashes) -> None:
-    """Continue with a due trigger whose watched files have been read."""
-    triggers.drop_errand(tx, triggers.look_of(trigger_id).id)
+    """Pass the hashes of its watched files to a due trigger, and delete the request for them."""
+    # Whatever follows: an errand that stays would be taken again after `ERRAND_SECONDS`.
+    triggers.drop_errand(tx, triggers.file_check_of(trigger_id).id)
     locked = _lock_active(tx, trigger_id)
+    # The trigger may have been changed, paused or fired while the files were read.
     if locked is not None and locked[0].due_at is not None and locked[0].due_at <= tx.now:
         registry.kind_of(locked[0]).on_files_read(tx, *locked, hashes)
 
 
 def agent_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     """Set the due times that count from the end of the agent's last work, which is `last`."""
+    # The caller holds the agent's row lock, which comes before a trigger's: nobody fires
+    # these triggers meanwhile.
     is_quiet = firing.found_nothing_to_do(last)
     for trigger in triggers.active_of_agent(tx, agent.id):
         kind = registry.kind_of(trigger)
@@ -116,11 +122,17 @@ def receive_request(
 ) -> Firing:
     """Fire a webhook. A second request with the same delivery id returns the first one's firing."""
     found = TRIGGERS.find(tx, trigger_id)
+    # The same error for an unknown trigger and a wrong secret: callers must not
+    # find out which triggers exist.
     if found is None or not hmac.compare_digest(found.secret or "", hash_of(secret)):
         raise NotFound("webhook", trigger_id, known="Its address or its secret is wrong.")
     if len(body) > TEXT_LIMIT:
         raise Refused(f"A webhook takes {TEXT_LIMIT:,} characters; this has {len(body):,}.")
     slot = new_id("hit") if delivery is None else f"hit {delivery[:200]}"
+    # Read before the locks. On PostgreSQL two equal deliveries at once may both find nothing.
+    # The second then waits for the agent's lock, and its insert into `firings` fails on the
+    # key (trigger, slot): its effect is rolled back, and its caller gets an error and, on a
+    # retry, the first one's firing.
     if before := triggers.firing(tx, trigger_id, slot):
         return before
     locked = _lock_active(tx, trigger_id)

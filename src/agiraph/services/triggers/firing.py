@@ -24,6 +24,7 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import FIRINGS, TRIGGERS, Errand
 from agiraph.store.tx import Tx
 
+# Prefix of the ids of trigger timers; `lifecycle/timers.py` tells timers apart by it.
 TIMER = "trigger:"
 OVERLAP = "overlap"
 MISFIRE = "misfire"
@@ -52,7 +53,11 @@ def fire(
     try:
         firing = _perform(tx, trigger, slot, cause)
     except Refused as refusal:
+        # A full team, or a node that cannot start, must not stop the schedule: the slot
+        # is recorded with the reason.
         return skip(tx, trigger, slot, str(refusal))
+    # The key is (trigger, slot). If the slot was handled before, this
+    # fails and rolls back its effect.
     FIRINGS.insert(tx, firing)
     TRIGGERS.update(tx, trigger.id, fired=trigger.fired + 1, fired_at=tx.now)
     tx.emit(
@@ -175,7 +180,7 @@ def finish_callback(tx: Tx, errand: Errand, *, outcome: Outcome, reason: str) ->
 
 
 def _start_node(tx: Tx, trigger: Trigger) -> WorkNode:
-    """Assign the node that the trigger's payload names, which waits on the board."""
+    """Assign the pending node that the trigger's payload names."""
     node = NODES.get(tx, NodeId(trigger.payload["node_id"]), lock=True)
     if node.status is not NodeStatus.PENDING:
         raise Refused(f"{node.id} is {node.status}, it cannot be started any more.")

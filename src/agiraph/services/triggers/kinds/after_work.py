@@ -26,6 +26,6 @@ class AfterWork(Kind[C]):
         firing.arm(tx, trigger, due, rested_at=tx.now, quiet=quiet)
 
     def rearm_after_work(self, tx: Tx, trigger: Trigger, agent: Agent, config: C) -> None:
-        """Be due again after the agent's work; if the firing started none, count from now."""
+        """Set the next due time: none while the agent works, else the interval from now."""
         is_working = nodes.has_open(tx, agent.id)
         self.rearm(tx, trigger, None if is_working else self.next_due(config, tx.now))

@@ -126,14 +126,17 @@ class Kind(ABC, Generic[C]):
         firing.arm(tx, trigger, None)
 
     def on_agent_idle(self, tx: Tx, trigger: Trigger, *, quiet: int) -> None:
-        """The agent's last work has ended. `quiet` counts wake-ups in a row without work to do."""
+        """Handle the end of the agent's last work.
+
+        `quiet` counts the wake-ups in a row in which the agent found nothing to do.
+        """
 
     def watched_files(self, config: C) -> Sequence[str]:
         """Return the paths below the team's folder whose hashes `on_files_read` needs."""
         return ()
 
     def on_files_read(self, tx: Tx, trigger: Trigger, agent: Agent, hashes: FileHashes) -> None:
-        """The trigger worker has read the watched files of a trigger that is due."""
+        """Handle the hashes of the watched files, which were read because the trigger is due."""
 
     def event_pattern(self, stored: Mapping[str, Any]) -> str:
         """Return the pattern of event types that may concern a trigger with this stored config.

@@ -23,6 +23,7 @@ from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
 MAX_BACKOFF_S = 86_400.0
+"""The longest interval that backoff reaches: a day."""
 
 
 class HeartbeatConfig(TriggerConfig):
@@ -71,7 +72,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
         if config.watch and not nodes.has_open(tx, agent.id):
             # No file is read inside a transaction: the trigger worker does it, then calls
             # on_files_read.
-            return triggers.leave_errand(tx, triggers.look_of(trigger.id))
+            return triggers.leave_errand(tx, triggers.file_check_of(trigger.id))
         return self._wake_or_sleep(tx, trigger, agent, config, {})
 
     def on_files_read(self, tx: Tx, trigger: Trigger, agent: Agent, hashes: FileHashes) -> None:
@@ -97,6 +98,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
         if not news and (closed := _closed_without_news(tx, trigger, config)):
             return self._sleep(tx, trigger, closed)
         slot = f"beat {trigger.fired + trigger.skipped + 1}"
+        # The news quotes titles of other agents' work.
         tainted_by = taint.of_board(tx, ended)
         done = self.fire(tx, trigger, slot, news=_as_text(news), tainted_by=tainted_by)
         if done.outcome != "skipped" and hashes:
@@ -105,6 +107,7 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
 
     def _sleep(self, tx: Tx, trigger: Trigger, closed: _Closed) -> None:
         if trigger.until is not None and closed.until > trigger.until:
+            # It would only be due after its end, so `rearm` ends it now.
             return self.rearm(tx, trigger, closed.until)
         # Counted, without a row in firings: a heartbeat without news must not fill the database.
         return firing.arm(tx, trigger, closed.until, gated=trigger.gated + 1, gate=closed.why)
@@ -125,7 +128,7 @@ def _closed_for_all(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Close
 
 
 def _closed_without_news(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Closed | None:
-    """Return why the agent sleeps on although its interval is over, as there is no news."""
+    """Return why the agent is not woken without news although its interval is over."""
     again = tx.now + timedelta(seconds=config.interval_seconds)
     if config.when == "news":
         return _Closed("nothing new", again)

@@ -71,17 +71,22 @@ class OnEvent(Kind[OnEventConfig]):
         return str(stored["event_pattern"])
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
-        """`min_seconds` is over: handle the events that waited for it."""
+        """Handle the events that had to wait until `min_seconds` were over."""
         self.on_events(tx, trigger)
 
     def on_events(self, tx: Tx, trigger: Trigger) -> bool:
-        """Fire for matching events after the cursor, and move the cursor. Return whether more wait.
+        """Fire the trigger for each matching event after its cursor, and move the cursor past them.
 
-        Stops at an event that comes too soon after the last firing; the cursor stays before it.
+        Stop at an event that comes too soon after the last firing; the cursor stays before it.
+        Return whether there are more events to read now.
         """
         config = self.read(trigger.config)
+        # Before the events: those that commit while they are read have higher
+        # numbers and wait for the next call.
         head = events.head(tx, trigger.team_id)
         batch = triggers.events_after_cursor(tx, trigger, config.event_pattern, limit=BATCH_EVENTS)
+        # A batch that is not full holds every match up to `head`, so the
+        # cursor may pass all other events.
         cursor = min(batch[-1].seq, head) if len(batch) == BATCH_EVENTS else head
         due: datetime | None = None
         for event in batch:
@@ -93,6 +98,7 @@ class OnEvent(Kind[OnEventConfig]):
             tainted_by = taint.of_nodes(tx, filter(None, [event.data.get("node_id")]))
             slot = f"event {event.seq}"
             self.fire(tx, trigger, slot, news=_as_news(event), tainted_by=tainted_by)
+            # For the counts and the time that `fire` has just stored.
             trigger = TRIGGERS.get(tx, trigger.id)
             if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:
                 cursor = event.seq

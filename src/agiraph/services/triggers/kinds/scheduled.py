@@ -61,6 +61,8 @@ class Scheduled(Kind[ScheduledConfig]):
             trigger = TRIGGERS.get(tx, trigger.id)
             if trigger.max_fires is None or trigger.fired < trigger.max_fires:
                 self.fire(tx, trigger, slot_at(slot))
+        # From the last slot, not from now: after the clock was set back, slots
+        # would fire a second time.
         return self.rearm(tx, trigger, schedule.next(latest))
 
 

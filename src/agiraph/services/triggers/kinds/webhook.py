@@ -11,7 +11,7 @@ from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.store.tx import Tx
 
 A_CALLER = "whoever calls a webhook"
-"""What its words are tainted by."""
+"""What taints the text of a webhook's request."""
 
 
 class WebhookConfig(TriggerConfig):
@@ -27,6 +27,7 @@ class Webhook(Kind[WebhookConfig]):
     def stored_config(
         self, tx: Tx, team_id: TeamId, config: WebhookConfig, given: dict[str, Any]
     ) -> dict[str, Any]:
+        # The row keeps the hash of the secret alone.
         return {key: value for key, value in given.items() if key != "secret"}
 
     def given_secret(self, config: WebhookConfig) -> str | None:
