@@ -15,21 +15,21 @@ from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
 from agiraph.store.teams import TEAMS
 from agiraph.testing import World
-from tests.runtime.looking_back import Thinker, briefing, give
+from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
 
 RATES = briefing("Rates rose", "The central bank raised rates by 1 % today, more than expected.")
 
 
-async def begun(world: World, *verdicts: str) -> tuple[NewTeam, Thinker]:
+async def begun(world: World, *verdicts: str) -> tuple[NewTeam, ReflectingModel]:
     """A team that watches something by itself, with what its coordinator will think of it."""
-    thinker = Thinker(verdict=list(verdicts))
+    thinker = ReflectingModel(verdict=list(verdicts))
     world.model("ada", thinker)
     founded = await world.found("Watch", learns=True, start=False, mode="infinite")
     return founded, thinker
 
 
 async def work(world: World, founded: NewTeam, **more: str) -> None:
-    await give(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
+    await create_node(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
     await world.settle()
 
 
@@ -81,8 +81,10 @@ async def test_what_was_asked_for_and_delivered_is_no_news(world: World) -> None
 
 async def test_what_was_not_asked_for_is_news_also_beside_what_was(world: World) -> None:
     founded, _ = await begun(world, RATES)
-    await give(world, founded.team.id, founded.coordinator.id, source="user", creator_id=OWNER)
-    await give(world, founded.team.id, founded.coordinator.id, "Something else")
+    await create_node(
+        world, founded.team.id, founded.coordinator.id, source="user", creator_id=OWNER
+    )
+    await create_node(world, founded.team.id, founded.coordinator.id, "Something else")
     await world.settle()
     assert [m.kind for m in await world.inbox()] == ["result", "briefing"]
 

@@ -24,8 +24,8 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
-from tests.runtime.looking_back import Thinker, briefing, give
-from tests.runtime.programs import done as program_done
+from tests.runtime.programs import run_program
+from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
 from tests.services.team import created, gathered, put
 
 LIMIT = bus.TEXT_LIMIT
@@ -152,11 +152,11 @@ async def of_a_reply(world: World, text: str) -> WorkNode:
 
 async def of_a_briefing(world: World, text: str) -> WorkNode:
     name = f"thinker{next(_numbers)}"
-    world.model(name, Thinker(name=f"scripted/{name}", verdict=[briefing(text, text)]))
+    world.model(name, ReflectingModel(name=f"scripted/{name}", verdict=[briefing(text, text)]))
     founded = await world.found(
         "Watch", model=f"scripted/{name}", learns=True, start=False, mode="infinite"
     )
-    await give(world, founded.team.id, founded.coordinator.id)
+    await create_node(world, founded.team.id, founded.coordinator.id)
     await world.settle()
     where = "team_id = :team and lane = 'reflection'"
     [node] = await world.store.read(NODES.select, where, team=founded.team.id)
@@ -166,7 +166,7 @@ async def of_a_briefing(world: World, text: str) -> WorkNode:
 async def of_a_program(world: World, text: str) -> WorkNode:
     file = world.path / "said"
     file.write_bytes(text.encode(errors="surrogatepass"))
-    return await program_done(world, f"cat {file} > _result.md")
+    return await run_program(world, f"cat {file} > _result.md")
 
 
 WAYS: list[Ending] = [
@@ -294,8 +294,8 @@ async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world
     founded, _ = await gathered(world)
     files = "for i in $(seq 300); do touch $(printf 'f%.0s' $(seq 200))$i; done"
     evidence = [f"file:{of_size(100 * LIMIT)}"]
-    hand_in = says(call("publish", summary="Done.", evidence=evidence))
-    world.script("bob", says(call("bash", command=files)), hand_in, hand_in)
+    submit = says(call("publish", summary="Done.", evidence=evidence))
+    world.script("bob", says(call("bash", command=files)), submit, submit)
     bob = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )

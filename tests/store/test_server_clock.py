@@ -19,7 +19,7 @@ from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.conftest import Server
-from tests.runtime.worker import AHEAD, Ahead
+from tests.runtime.worker import AHEAD, WrongClock
 
 CLOSE = timedelta(minutes=1)
 
@@ -34,7 +34,7 @@ def ids_as_before() -> Iterator[None]:
 
 @pytest.fixture(params=[AHEAD, -AHEAD], ids=["ahead", "behind"])
 async def skewed(request: pytest.FixtureRequest, postgres: Server) -> AsyncIterator[PostgresStore]:
-    store = await PostgresStore.open(postgres.fresh(), Ahead(request.param))
+    store = await PostgresStore.open(postgres.fresh(), WrongClock(request.param))
     yield store
     await store.close()
 
@@ -80,7 +80,7 @@ async def test_a_clock_that_is_set_while_we_run_changes_nothing(skewed: Postgres
     await skewed.read(two_times)
     clock = skewed.clock
     assert isinstance(clock, ServerClock)
-    assert isinstance(clock.own, Ahead)
+    assert isinstance(clock.own, WrongClock)
     before = clock.now()
     clock.own.by += timedelta(days=1)
     assert abs(clock.now() - before) < CLOSE
@@ -94,9 +94,9 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
     tmp_path: Path, postgres: Server
 ) -> None:
     url = postgres.fresh()
-    async with World(tmp_path / "home", database_url=url, clock=Ahead()) as world:
+    async with World(tmp_path / "home", database_url=url, clock=WrongClock()) as world:
         world.script("ada", *[says(call("finish", summary="done"))] * 3)
-        other = await open_store(url, Ahead(timedelta(0)))
+        other = await open_store(url, WrongClock(timedelta(0)))
         try:
             made = [
                 (
