@@ -29,7 +29,7 @@ from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.delegation import task_output
 from tests.runtime.waiting import Gate, until
-from tests.services.team import NOTHING, gathered, obey, put
+from tests.services.teams import NO_MODEL_CALLS, add_child, follow_task, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
@@ -82,11 +82,11 @@ async def test_two_nodes_cannot_wait_for_each_others_results(world: World) -> No
         says(call("publish", summary="cyd is done")),
     )
     helped = says(call("publish", summary="helped"))
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     bea, cyd = [await hire(world, founded, name) for name in ("bea", "cyd")]
-    ids["cyd"] = await put(world, founded, "c", to=cyd)
+    ids["cyd"] = await add_child(world, founded, "c", to=cyd)
     await world.settle()
-    ids["bea"] = await put(world, founded, "b", to=bea)
+    ids["bea"] = await add_child(world, founded, "b", to=bea)
     await world.settle()
     world.runtime.models.resolve("scripted/bea").lines.insert(0, helped)  # type: ignore[attr-defined]
     await answer_yes(world, await world.node(ids["cyd"]))
@@ -118,9 +118,9 @@ async def test_a_waiting_node_is_told_when_the_awaited_node_does_not_succeed(
         lambda _: says(call("task_output", id=ids["bob"], blocking=True)),
         says(call("finish", summary="it was not done")),
     )
-    founded, hands = await gathered(world, "bob", lead=lead)
-    budget = {"budget": NOTHING} if how == "failed before" else {}
-    ids["bob"] = await put(world, founded, "wonder", to=hands["bob"], **budget)
+    founded, workers = await found_waiting_team(world, "bob", lead=lead)
+    budget = {"budget": NO_MODEL_CALLS} if how == "failed before" else {}
+    ids["bob"] = await add_child(world, founded, "wonder", to=workers["bob"], **budget)
     await world.settle()
     await answer_yes(world, founded.node)
     if how == "cancelled":
@@ -139,7 +139,7 @@ async def test_a_waiting_node_is_told_when_the_awaited_node_does_not_succeed(
 
 
 def _exhaust_budget(tx: Tx, node_id: NodeId) -> None:
-    NODES.update(tx, node_id, budget=NOTHING)
+    NODES.update(tx, node_id, budget=NO_MODEL_CALLS)
 
 
 async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_the_inbox(
@@ -151,7 +151,7 @@ async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_
         lambda request: says(call("task_output", id=board_ids(request)[1], blocking=True)),
         says(call("finish", summary="all done")),
     )
-    founded, _ = await gathered(world, lead=lead)
+    founded, _ = await found_waiting_team(world, lead=lead)
     [errand] = await children(world, founded)
     await world.say(founded.coordinator.id, "How is it?", team_id=founded.team.id)
     await world.settle()
@@ -211,7 +211,7 @@ async def test_a_cancelled_parent_ends_its_children_and_their_processes(
         ),
     )  # fmt: skip
     world.script("ada", *lead)
-    world.model("hand", ReactiveModel("scripted/hand", obey))
+    world.model("hand", ReactiveModel("scripted/hand", follow_task))
     founded = await world.found("Run things")
     for fifo in begun:
         await asyncio.to_thread(fifo.read_text)
@@ -297,8 +297,8 @@ async def test_two_simultaneous_waits_for_each_other_do_not_deadlock(
         return answer
 
     async with world_with(wait_slowly) as world:
-        founded, _ = await gathered(world)
-        nodes = [await put(world, founded, name) for name in ("a", "b")]
+        founded, _ = await found_waiting_team(world)
+        nodes = [await add_child(world, founded, name) for name in ("a", "b")]
         gate = Gate()
         for name, other in (("a", nodes[1]), ("b", nodes[0])):
             model = world.script(
@@ -339,8 +339,8 @@ async def test_a_node_that_ends_while_a_wait_for_it_is_written_is_not_missed(
             lambda _: says(call("wait_slowly", id=ids[0])),
             says(call("finish", summary="told")),
         )
-        founded, hands = await gathered(world, "bob", lead=lead)
-        ids.append(await put(world, founded, "wonder", to=hands["bob"]))
+        founded, workers = await found_waiting_team(world, "bob", lead=lead)
+        ids.append(await add_child(world, founded, "wonder", to=workers["bob"]))
         await world.settle()
         [begin] = [q for q in await world.questions(founded.team.id) if q.text == "Begin?"]
         await world.answer(begin, "Yes.")

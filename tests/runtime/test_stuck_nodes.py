@@ -9,7 +9,7 @@ from agiraph.services.lifecycle import endings
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, says
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 
 
 def remove_runner(tx: Tx, node_id: Any, owner: str | None) -> None:
@@ -20,8 +20,8 @@ def remove_runner(tx: Tx, node_id: Any, owner: str | None) -> None:
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("is_owned", [True, False])
 async def test_a_cancel_ends_a_node_that_no_process_runs(world: World, is_owned: bool) -> None:
-    founded, workers = await gathered(world, "bob")
-    node_id = await put(world, founded, "wonder", to=workers["bob"])
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
     owner = world.runtime.engine._owner if is_owned else None  # pyright: ignore
     await world.store.write(remove_runner, node_id, owner)

@@ -18,7 +18,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import Gate, until
-from tests.services.team import created
+from tests.services.teams import created_ids
 
 S = NodeStatus
 FINISH = says(call("finish", summary="all done"))
@@ -138,7 +138,7 @@ async def test_a_message_ends_the_wait_early(world: World) -> None:
 
 async def test_a_running_stage_is_waited_for_as_a_whole(world: World) -> None:
     def stage(request: Request) -> Says:
-        return says(call("start_stage", name="both", nodes=created(request)))
+        return says(call("start_stage", name="both", nodes=created_ids(request)))
 
     def made(name: str) -> Any:
         return call("create_work_node", task=name, assigned_to=f"new:scripted/{name}")
@@ -181,7 +181,7 @@ async def test_a_node_that_needs_the_waiters_own_decision_is_not_waited_for(worl
     """Only the coordinator itself could end that wait."""
 
     def needing(request: Request) -> Says:
-        needs = created(request)
+        needs = created_ids(request)
         return says(call("create_work_node", task="Second", depends_on=needs, if_unmet="ask"))
 
     made = call("create_work_node", task="First", assigned_to="new:scripted/bob")

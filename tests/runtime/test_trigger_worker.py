@@ -15,7 +15,7 @@ from agiraph.store import teams
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.services.staging import pass_time
+from tests.services.stages import pass_time
 
 DONE = says(call("finish", summary="done"))
 PUBLISHED = says(call("publish", summary="done"))

@@ -22,7 +22,7 @@ from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
@@ -67,11 +67,11 @@ async def test_a_stall_is_reported_once_per_episode_to_the_nodes_creator(world: 
     steps = SteppedModel(
         world, "slow", says(call("checkpoint", summary="a bit")), says(call("publish", summary="x"))
     )
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
-    node_id = await put(world, founded, "dawdle", to=worker)
+    node_id = await add_child(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()
 
     assert await check_after(world, node_id, 60, LATE, LATE, LATE) == [0, 1, 1, 1]
@@ -142,8 +142,8 @@ def slow_node(request: Request) -> str:
 
 
 async def test_a_waiting_node_is_not_stalled(world: World) -> None:
-    founded, hands = await gathered(world, "bob")
-    node_id = await put(world, founded, "wonder", to=hands["bob"])
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
     assert await check_after(world, node_id, LATE, 86_400, 86_400) == [0, 0, 0]
 
@@ -219,11 +219,11 @@ async def test_a_stall_is_reported_to_the_person_when_its_creator_has_no_work(
     world: World,
 ) -> None:
     steps = SteppedModel(world, "slow", says(call("publish", summary="x")))
-    founded, _ = await gathered(world, mode="infinite")
+    founded, _ = await found_waiting_team(world, mode="infinite")
     worker = await world.store.write(
         roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
-    node_id = await put(world, founded, "dawdle", to=worker)
+    node_id = await add_child(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Enough.")
