@@ -1,4 +1,4 @@
-"""The time of the database server is the time of every process over it."""
+"""All processes on a PostgreSQL use the time of its server."""
 
 import asyncio
 import time
@@ -25,8 +25,8 @@ CLOSE = timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)
-def ids_as_before() -> Iterator[None]:
-    """The clock of ids belongs to the whole process."""
+def restore_id_clock() -> Iterator[None]:
+    """Restore the clock of new ids, which is global to the process."""
     before = ids._now, ids._last
     yield
     ids._now, ids._last = before
@@ -45,7 +45,7 @@ def two_times(tx: Tx) -> tuple[datetime, datetime]:
     return tx.now, row[0]
 
 
-async def test_a_transaction_goes_by_the_servers_clock(skewed: PostgresStore) -> None:
+async def test_a_transaction_uses_the_servers_clock(skewed: PostgresStore) -> None:
     ours, theirs = await skewed.read(two_times)
     assert abs(ours - theirs) < CLOSE
     ours, theirs = await skewed.write(two_times)
@@ -69,14 +69,16 @@ async def test_new_ids_sort_among_those_of_other_processes(
     assert earlier < made < later
 
 
-async def test_many_transactions_ask_for_the_time_once(skewed: PostgresStore) -> None:
+async def test_many_transactions_measure_the_servers_time_once(skewed: PostgresStore) -> None:
     for _ in range(50):
         await skewed.read(two_times)
     assert isinstance(skewed.clock, ServerClock)
     assert skewed.clock.measurements == 1
 
 
-async def test_a_clock_that_is_set_while_we_run_changes_nothing(skewed: PostgresStore) -> None:
+async def test_setting_the_local_clock_does_not_change_the_time_of_transactions(
+    skewed: PostgresStore,
+) -> None:
     await skewed.read(two_times)
     clock = skewed.clock
     assert isinstance(clock, ServerClock)
@@ -90,7 +92,7 @@ async def test_a_clock_that_is_set_while_we_run_changes_nothing(skewed: Postgres
     assert abs(clock.skew - clock.own.by) < CLOSE
 
 
-async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
+async def test_a_process_whose_clock_is_ahead_fires_only_due_triggers(
     tmp_path: Path, postgres: Server
 ) -> None:
     url = postgres.fresh()
