@@ -181,9 +181,7 @@ async def test_without_an_api_key_no_key_header_is_sent(
     assert known & set(server.requests[0].headers) == set()
 
 
-async def test_the_answer_of_a_failed_call_is_marked_as_failed(
-    model_on: ModelOn, provider: Provider
-) -> None:
+async def test_a_failed_call_is_marked_as_such(model_on: ModelOn, provider: Provider) -> None:
     async with ModelServer([says("Done.")]) as server:
         await model_on(provider, server).reply(request(*TURNS[:6], tools=(SPEC,)))
 

@@ -115,7 +115,7 @@ async def test_thinking_is_not_sent_with_a_reply_that_was_changed(
 
 
 @pytest.mark.parametrize("other", PROVIDERS, ids=lambda p: f"then-{p.vendor}")
-async def test_a_thread_can_continue_with_another_provider(
+async def test_a_thread_goes_on_with_another_provider(
     model_on: ModelOn, provider: Provider, other: Provider, journal: Journal
 ) -> None:
     async with ModelServer([*STORY, says("You are welcome.")]) as server:

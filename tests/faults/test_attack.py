@@ -30,7 +30,7 @@ async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
 
 
 @pytest.mark.long(share=0.75)
-async def test_hundreds_of_random_kills_of_the_whole_server_lose_and_repeat_nothing(
+async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothing(
     tmp_path: Path, sweep_log: SweepLog, box: Box, seed: int
 ) -> None:
     campaign = 0

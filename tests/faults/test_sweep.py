@@ -39,9 +39,7 @@ def test_a_kill_at_any_fault_point_loses_and_repeats_nothing(
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", mutants.ALL)
-def test_a_planted_bug_passes_a_clean_run_and_is_caught_by_the_sweep(
-    name: str, sweep_log: SweepLog
-) -> None:
+def test_a_planted_bug_passes_a_clean_run_and_is_caught(name: str, sweep_log: SweepLog) -> None:
     report = sweep_points(mutants.ALL[name].where, mutant=name)
     sweep_log.append(f"planted {name}, caught after {report.kills} kills: {report}")
     assert not any(v.startswith("clean run") for v in report.violations), report.violations
@@ -50,7 +48,7 @@ def test_a_planted_bug_passes_a_clean_run_and_is_caught_by_the_sweep(
 
 @pytest.mark.long(share=0.02)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_second_kill_during_the_recovery_loses_nothing(
+def test_a_second_kill_in_the_recovery_loses_nothing(
     name: str, box: Box, seed: int, sweep_log: SweepLog
 ) -> None:
     report = sweep_in_pairs(name, seconds=box.left, at_least=FEWEST_PAIRS, seed=seed)

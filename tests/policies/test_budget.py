@@ -109,7 +109,7 @@ async def test_when_the_money_is_used_up_landing_makes_no_call(world: World) -> 
         (Budget(tokens=0, turns=1), StopReason.TOKENS_SPENT),
     ],
 )
-async def test_an_empty_envelope_allows_no_call(
+async def test_an_empty_envelope_starts_no_call(
     world: World, budget: Budget, reason: StopReason
 ) -> None:
     ada = world.script("ada", note(1))
@@ -153,7 +153,7 @@ async def test_a_tool_may_be_called_as_often_as_its_limit_allows(world: World) -
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_calls_of_a_tool_are_counted_across_turns_and_restarts(world: World) -> None:
+async def test_calls_of_a_tool_are_counted_over_turns_and_restarts(world: World) -> None:
     world.script(
         "ada",
         says(call("bash", command="echo 1")),
@@ -184,7 +184,7 @@ async def test_many_calls_in_one_reply_do_not_exceed_a_tools_limit(world: World)
     assert [t.failed for t in told] == [False] * 2 + [True] * 4
 
 
-async def test_near_its_limits_the_model_is_warned_once_for_each(world: World) -> None:
+async def test_near_the_end_the_model_is_warned_once_for_each_limit(world: World) -> None:
     dear = [replace(note(n), input_tokens=8980) for n in range(9)]
     world.script("ada", *dear, note(10), says("Ten notes."))
     founded = await world.found("Take notes", budget=Budget(turns=11, tokens=100_000))

@@ -595,7 +595,7 @@ async def test_an_address_that_a_person_named_may_be_opened_in_any_thread(scene:
     assert b"GET /mine" in scene.sink.received
 
 
-async def test_a_link_on_a_page_may_be_followed(scene: Scene) -> None:
+async def test_a_link_of_a_page_may_be_followed(scene: Scene) -> None:
     link = scene.sink.url("/next?a=1&b=(2)")
     orders = f"See [there]({link}), please.\n" + order("web_fetch", url=link)
     await scene.from_page(orders)

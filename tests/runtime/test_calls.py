@@ -138,7 +138,7 @@ async def test_calls_after_a_question_run_before_the_node_parks(world: World) ->
     }
 
 
-async def test_an_answer_that_arrives_while_other_calls_run_is_not_lost(
+async def test_an_answer_that_comes_while_other_calls_run_is_not_missed(
     world_with: WorldWith,
 ) -> None:
     @tool(effect="repeatable")

@@ -97,7 +97,7 @@ async def test_another_process_continues_the_work_of_a_killed_one(cluster: Clust
     await second.stop()
 
 
-async def test_a_process_that_hung_is_fenced_and_cannot_take_its_work_back(
+async def test_a_process_that_hung_is_fenced_and_does_not_take_its_work_back(
     cluster: Cluster,
 ) -> None:
     first = await cluster.worker("--hold")
@@ -138,7 +138,7 @@ async def test_a_process_whose_event_loop_is_busy_keeps_its_work(cluster: Cluste
         await worker.stop()
 
 
-async def test_a_process_that_stops_hands_over_its_work_at_once(cluster: Cluster) -> None:
+async def test_a_process_that_stops_hands_its_work_over_at_once(cluster: Cluster) -> None:
     first = await cluster.worker("--hold")
     founded = await cluster.found(notes=1)
     await first.says("asked 0")

@@ -102,7 +102,7 @@ async def test_files_that_cannot_be_published_are_recorded_as_doubts(
     assert (node.doubts or "").startswith("its files could not be published: There are more than 5")
 
 
-async def test_a_command_that_cannot_be_run_fails_with_the_reason(world: World) -> None:
+async def test_a_command_that_cannot_be_run_fails_with_its_reason(world: World) -> None:
     node = await run_program(world, "./no-such-program --now")
 
     [told] = await world.inbox()

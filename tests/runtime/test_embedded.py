@@ -234,7 +234,7 @@ async def test_a_model_call_interrupted_by_a_cancel_is_charged(world: World) -> 
     assert (node.status, spent.calls, spent.lost) == (NodeStatus.CANCELLED, 0, 1)
 
 
-async def test_a_pause_takes_effect_at_the_yield_point_and_a_resume_continues(world: World) -> None:
+async def test_a_pause_takes_effect_at_the_yield_point_and_a_resume_goes_on(world: World) -> None:
     ada = world.script("ada", says(call("checkpoint", summary="one")), DONE)
     ada.gate = gate = Gate()
     founded = await world.found("Be paused")

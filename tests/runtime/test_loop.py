@@ -215,7 +215,7 @@ async def test_mail_that_arrives_as_a_node_ends_becomes_a_new_node(world: World)
 # ---- people --------------------------------------------------------------------------------
 
 
-async def test_a_paused_team_stops_at_the_yield_point_and_resumes_where_it_stopped(
+async def test_a_paused_team_stops_at_the_yield_point_and_goes_on_where_it_was(
     world: World,
 ) -> None:
     async def meanwhile() -> Says:

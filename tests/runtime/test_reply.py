@@ -159,7 +159,7 @@ async def test_a_refused_call_is_read_before_the_person_is_answered(world: World
 # ---- the reply's prompt -------------------------------------------------------------------------
 
 
-async def test_a_reply_sees_the_conversation_and_the_board_but_no_thread(world: World) -> None:
+async def test_a_reply_sees_the_conversation_and_the_board_and_no_thread(world: World) -> None:
     mouth = world.script("mouth", says("Will do."), says("Sure.", call("no_work_needed")))
     world.script("ada", says(call("checkpoint", summary="secret-thread-word")), FINISH)
     _, ada = await idle_team(world)
@@ -278,7 +278,7 @@ async def test_small_talk_does_not_end_a_wait(world: World) -> None:
     assert heard == ["This one.", "[Message from human] Have a nice day"]
 
 
-async def test_a_nudge_goes_to_the_work_and_gets_no_reply(world: World) -> None:
+async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> None:
     mouth = world.script("mouth")
     work = world.script("ada", says(call("check_messages")), FINISH)
     gate = work.gate = Gate()

@@ -120,7 +120,7 @@ async def test_events_from_a_downtime_fire_the_trigger_at_the_next_start(world: 
     assert await firings_of(world, trigger) == ["fired: event"]
 
 
-async def test_a_callback_is_called_once_and_its_outcome_is_recorded(
+async def test_a_callback_is_called_once_and_its_outcome_is_kept(
     tmp_path: Path, database_url: str
 ) -> None:
     calls: list[CallbackRequest] = []

@@ -93,7 +93,7 @@ async def test_a_server_that_never_ends_its_headers_runs_into_the_timeout() -> N
     assert str(await failure(trickle, timeout_s=0.2)) == "no answer within 0.2 s"
 
 
-async def test_a_long_message_is_sent_whole_and_signed() -> None:
+async def test_a_long_message_arrives_whole_and_signed() -> None:
     requests: list[tuple[bytes, bytes]] = []
 
     async def take(caller: Caller) -> None:

@@ -155,7 +155,7 @@ async def test_a_bad_rating_stops_briefings_of_the_same_score(world: World) -> N
     assert await world.inbox() == [await world.store.read(messages.MESSAGES.get, item.id)]
 
 
-async def test_only_briefings_can_be_rated(world: World) -> None:
+async def test_only_briefings_are_rated(world: World) -> None:
     founded, _ = await found_team(world, RATES)
     await do_task(world, founded, source="user", creator_id=OWNER)
     [result] = await world.inbox()

@@ -74,7 +74,7 @@ async def test_nullifies_source_thread_when_the_thread_is_gone(world: World) -> 
     assert (left.id, left.source_thread_id) == (insight.id, None)
 
 
-async def test_an_insight_is_stored_once_per_thread_however_often_it_is_harvested(
+async def test_an_insight_is_learned_once_per_thread_however_often_it_is_harvested(
     world: World,
 ) -> None:
     agent = await found_agent(world)
@@ -260,7 +260,7 @@ async def test_a_change_cannot_be_undone_before_the_changes_based_on_it(world: W
         await world.store.write(items.undo, "change_none")
 
 
-async def test_memories_are_stored_merged_disputed_and_forgotten(world: World) -> None:
+async def test_memories_are_kept_merged_disputed_and_forgotten(world: World) -> None:
     agent = await found_agent(world)
 
     async def remember(content: str, source: str) -> Any:

@@ -27,7 +27,7 @@ from tests.services.triggers import (
     reload,
 )
 
-# ---- tests named by the specification-------------------------------------------------------
+# ---- tests named by the specification ------------------------------------------------------
 
 
 def _due(tx: Tx) -> list[AgentId]:
@@ -110,7 +110,7 @@ async def test_a_new_coordinator_has_an_hourly_heartbeat(world: World) -> None:
 # ---- once per slot --------------------------------------------------------------------------
 
 
-async def test_a_schedule_fires_once_per_slot_across_restarts(world: World) -> None:
+async def test_a_schedule_fires_once_a_slot_across_restarts(world: World) -> None:
     founded = await found_idle_team(world, *[DONE] * 3)
     trigger = await create_trigger(world, founded, "scheduled", {"cron": "0 */8 * * *"})
     for _ in range(3):
@@ -155,7 +155,7 @@ async def test_slots_missed_during_a_downtime_follow_the_misfire_policy(
     assert await world.store.read(rows.missed, trigger.id) == missed
 
 
-async def test_a_clock_that_is_set_back_fires_no_slot_again(world: World) -> None:
+async def test_a_clock_set_back_fires_nothing_again(world: World) -> None:
     founded = await found_idle_team(world, DONE, DONE)
     trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     await pass_time(world, 3600)

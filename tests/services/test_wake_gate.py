@@ -139,7 +139,7 @@ async def test_a_changed_watched_file_lets_a_heartbeat_fire(world: World) -> Non
     assert (await reload(world, trigger)).fired == 1
 
 
-async def test_a_heartbeat_does_not_fire_outside_its_hours(world: World) -> None:
+async def test_a_heartbeat_sleeps_outside_its_hours(world: World) -> None:
     founded = await found_idle_team(world, OK)
     config = {"interval_seconds": 60, "when": "always", "hours": "08:00-09:30",
               "zone": "America/New_York"}  # fmt: skip

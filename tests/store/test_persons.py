@@ -21,7 +21,7 @@ from agiraph.testing import ManualClock
 BEA = PersonId("person_0bea")
 
 
-async def test_a_new_database_has_its_owner(store: Store) -> None:
+async def test_a_database_has_its_owner_from_the_start(store: Store) -> None:
     owner = await store.read(persons.owner)
     assert (owner.id, owner.name, owner.role) == (OWNER, "human", "owner")
     assert owner.created_at.year >= 2026

@@ -92,7 +92,7 @@ async def test_setting_the_local_clock_does_not_change_the_time_of_transactions(
     assert abs(clock.skew - clock.own.by) < CLOSE
 
 
-async def test_a_process_whose_clock_is_ahead_fires_only_due_triggers(
+async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
     tmp_path: Path, postgres: Server
 ) -> None:
     url = postgres.fresh()

@@ -335,7 +335,7 @@ TABLES = [
 ]
 
 
-async def test_a_new_sqlite_file_gets_the_current_tables_and_keeps_them(tmp_path: Path) -> None:
+async def test_a_fresh_sqlite_file_gets_todays_tables_and_keeps_them(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'new.db'}"
     shape = "select name, sql from sqlite_master where type = 'table' order by name"
     await (await open_store(url, ManualClock())).close()

@@ -39,7 +39,7 @@ class Renaming:
 
 
 @pytest.mark.parametrize("verb", [partial(rename, name="new"), Renaming(), partial(Renaming())])
-async def test_a_verb_without_a_name_runs_like_any_other(
+async def test_a_verb_without_a_name_is_run_like_any_other(
     store: Store, founded: NewTeam, verb: Callable[..., str]
 ) -> None:
     """Fault points are named after the verb; a verb without a name once stopped the writer."""
