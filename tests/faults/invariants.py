@@ -184,7 +184,8 @@ def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
         data = json.loads(row["data"])
         told[data["node_id"], data["call_id"]] += 1
     if answered != told:
-        yield f"I16: answers without event {answered - told}, the reverse {told - answered}"
+        silent, invented = answered - told, told - answered
+        yield f"I16: answers without event {silent}, events without answer {invented}"
 
 
 def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
