@@ -8,8 +8,8 @@ from agiraph.domain.ids import TriggerId
 from agiraph.services.triggers import definitions
 from agiraph.store.triggers import TRIGGERS
 from tests.api.serving import Served
-from tests.services.staging import pass_time
-from tests.services.waking import DONE, make, resting
+from tests.services.stages import pass_time
+from tests.services.triggers import DONE, create_trigger, found_idle_team
 
 
 class Set:
@@ -29,8 +29,8 @@ class Set:
 
 
 async def a_trigger(served: Served, type: str, config: Any, **more: Any) -> Set:
-    founded = await resting(served.world, *[DONE] * 3)
-    trigger = await make(served.world, founded, type, config, **more)
+    founded = await found_idle_team(served.world, *[DONE] * 3)
+    trigger = await create_trigger(served.world, founded, type, config, **more)
     return Set(served, founded.team.id, trigger.id)
 
 

@@ -11,7 +11,7 @@ from agiraph.services.members import roster
 from agiraph.store import dump, dump_validation, teams
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 
 NOT_ROWS_OF_PEOPLE = {"passages", "deliveries", "turns", "events", "errands", "waits", "spend"}
 """Written otherwise (turns, events, costs), made from the rest, or only needed while running."""
@@ -20,7 +20,7 @@ NOT_ROWS_OF_PEOPLE = {"passages", "deliveries", "turns", "events", "errands", "w
 async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
     world: World, tmp_path: Path
 ) -> None:
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     world.script(
         "temp",
         says(call("send_message", to="human", content="Half of it is done.")),
@@ -31,7 +31,7 @@ async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
         roster.hire, founded.team.id, name="temp", role="worker", model="scripted/temp",
         persistent=False,
     )  # fmt: skip
-    node_id = await put(world, founded, "build", to=temp)
+    node_id = await add_child(world, founded, "build", to=temp)
     await world.settle()
     [gone] = await world.store.read(teams.AGENTS.select, "retired_at is not null")
     assert gone.id == temp.id

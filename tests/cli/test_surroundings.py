@@ -13,8 +13,8 @@ from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
 from tests.running import Up, up
 from tests.runtime.waiting import Gate, PatientClock
-from tests.store.test_gone import kept, rescued
-from tests.store.test_surroundings import fill, small_disk
+from tests.store.test_full_disk_and_locks import fill_disk, small_disk
+from tests.store.test_removed_database import rescued_files, stored_messages
 
 GOAL = {"goal": "Wait for me", "learns": False, "start": False}
 
@@ -33,7 +33,7 @@ async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bo
         agiraph = Shell(disk / "home", {"AGIRAPH_PORT": "0"})
         if not is_new:
             assert (await agiraph("run", "Show it")).code == 0
-        ballast = fill(disk)
+        ballast = fill_disk(disk)
         async with agiraph.start("up") as process:
             await process.says("opening the database failed")
             await process.says("No room left")
@@ -47,7 +47,7 @@ async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bo
 
 async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
-        fill(disk)
+        fill_disk(disk)
         async with Shell(disk / "home", {"AGIRAPH_PORT": "0"}).start("up") as process:
             await process.says("opening the database failed")
             process.signal(signal.SIGTERM)
@@ -56,7 +56,7 @@ async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
 
 async def test_a_command_without_room_says_so_in_one_line(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
-        fill(disk)
+        fill_disk(disk)
         ended = await Shell(disk / "home")("run", "Show it")
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
     assert "No room left" in ended.err
@@ -89,7 +89,7 @@ async def test_a_command_of_an_agent_that_finds_no_room_for_its_spool_waits(
             ada.gate = gate = Gate()
             founded = await world.found("Run it")
             await gate.reached()
-            ballast = fill(disk)
+            ballast = fill_disk(disk)
             gate.set()
             settled = asyncio.create_task(world.settle())
             paused = asyncio.create_task(clock.paused.wait())
@@ -141,14 +141,14 @@ async def test_up_refuses_writes_when_its_database_was_removed_and_saves_what_it
         (agiraph.home / "agiraph.db").unlink()
         status, problem = await answered(running, "POST", "/teams", GOAL)
         assert (status, problem["title"]) == (503, "The database file is gone")
-        [saved] = rescued(agiraph.home)
+        [saved] = rescued_files(agiraph.home)
         assert f"All that was acknowledged is in {str(saved)!r}" in problem["detail"]
         assert (await answered(running, "GET", "/readyz"))[0] == 503
         assert (await answered(running, "GET", "/healthz"))[0] == 200
         await running.process.says("was removed or replaced while agiraph was running")
         running.process.signal(signal.SIGTERM)
         assert (await running.process.ends()).code == 0
-    kept(saved)
+    stored_messages(saved)
     for name in ("agiraph.db-wal", "agiraph.db-shm"):
         (agiraph.home / name).unlink(missing_ok=True)
     saved.rename(agiraph.home / "agiraph.db")

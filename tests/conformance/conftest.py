@@ -1,4 +1,4 @@
-"""What the suite shares: every provider, built from settings and asked over its own wire."""
+"""Fixtures of the conformance suite: every provider, built from settings, on its own wire."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ KEY = "sk-canary-4711"
 STALL_SECONDS = 20.0
 IMPATIENT = 0.1
 
-Asked = AnthropicModel | GeminiModel | OpenAIModel
+WireModel = AnthropicModel | GeminiModel | OpenAIModel
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider by the name of a model of its, and the wire it speaks."""
+    """A provider: the name of one of its models, and its wire."""
 
     name: str
     wire: Wire
@@ -42,8 +42,8 @@ class Provider:
         return self.name.partition("/")[0]
 
     @property
-    def thinker(self) -> str:
-        """Whose thinking it is; behind a router every model has its own."""
+    def thinking_owner(self) -> str:
+        """The owner of stored thinking; behind a router every model has its own."""
         return self.name if self.vendor == "openrouter" else self.vendor
 
 
@@ -55,7 +55,7 @@ PROVIDERS = (
     Provider("house/m", "openai"),
 )
 
-ModelOn = Callable[[Provider, ModelServer], Asked]
+ModelOn = Callable[[Provider, ModelServer], WireModel]
 
 
 @pytest.fixture(params=PROVIDERS, ids=lambda p: p.vendor)
@@ -77,7 +77,7 @@ async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
 
 @pytest.fixture
 async def impatient(clock: ManualClock) -> AsyncIterator[HttpClient]:
-    """One that gives a silent server up at once."""
+    """A client with a very short stall timeout."""
     opened = HttpClient(clock, stall_timeout_s=IMPATIENT)
     yield opened
     await opened.close()
@@ -85,9 +85,9 @@ async def impatient(clock: ManualClock) -> AsyncIterator[HttpClient]:
 
 @pytest.fixture
 def model_on(http: HttpClient, clock: ManualClock, tmp_path: Path) -> ModelOn:
-    """The model that a server plays, by way of the settings a person would make."""
+    """Return a function that builds a provider's model on a server, from a person's settings."""
 
-    def make(provider: Provider, server: ModelServer) -> Asked:
+    def make(provider: Provider, server: ModelServer) -> WireModel:
         table = f'[servers.house]\nbase_url = "{server.openai_url}"\nkey_env = "HOUSE_KEY"\n'
         (tmp_path / config.FILE).write_text(table)
         settings = config.load(
@@ -105,20 +105,20 @@ def model_on(http: HttpClient, clock: ManualClock, tmp_path: Path) -> ModelOn:
             }
         )
         model = Registry(settings.keys, clock).resolve(provider.name)
-        assert isinstance(model, Asked)
-        return replace(model, http=http)  # one that is closed with the test
+        assert isinstance(model, WireModel)
+        return replace(model, http=http)  # this client is closed with the test
 
     return make
 
 
 class Journal:
-    """A thread that is written down and read again, as after a restart."""
+    """Stores threads and reads them again, as after a restart."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._threads = 0
 
-    async def kept(self, turns: list[Turn]) -> list[Turn]:
+    async def store_and_read(self, turns: list[Turn]) -> list[Turn]:
         founded = await self._store.write(
             teams.create, owner_id=OWNER, goal="Keep it", model="demo", start=False
         )

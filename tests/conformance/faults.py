@@ -1,4 +1,4 @@
-"""Faults: everything a model server can do wrong, for each form its answers have."""
+"""Faults: everything that a model server can do wrong, in each format of its answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -32,19 +32,19 @@ GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="H
 MEBIBYTE = 2**20
 
 End = Literal["unavailable", "garbled", "refused", "exceeded"]
-"""... for now, ... unreadably, ... for good, or because the thread is too long."""
+"""The error: temporary, unreadable, permanent, or the thread is too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One form of answers: a vendor's, in a stream or in one piece."""
+    """One format of answers: a vendor's, as a stream or as one JSON object."""
 
     name: str
     provider: Provider
     format: Format
     streamed: bool = True
     shapes: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Answers of a wrong shape, as this vendor would write them."""
+    """Answers with a wrong structure, in this vendor's format."""
 
     def answer(self, seen: Seen, said: Says = GOOD) -> Reply:
         return said if self.streamed else Status(200, self.format.whole(seen, said))
@@ -56,7 +56,7 @@ class Form:
         return Garbage(b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in wrong))
 
     def error(self, **about: Any) -> Reply:
-        """An error where an answer was due, with status 200."""
+        """Return an error in place of an answer, with status 200."""
         body = {"type": "error", "error": about}
         if not self.streamed:
             return Status(200, body)
@@ -149,7 +149,7 @@ class Fault:
     end: End
     play: Callable[[Form, Seen], Step]
     waits: tuple[float, ...] = (1.0,)
-    """How long is waited before the second try, where there is one."""
+    """The pauses before the second try, if there is one."""
 
 
 def _status(code: int, end: End, **headers: str) -> Fault:
@@ -158,12 +158,12 @@ def _status(code: int, end: End, **headers: str) -> Fault:
 
 
 def _bytes(end: End, data: bytes) -> Fault:
-    """These bytes, in the place of a stream or of a whole answer."""
+    """Return a fault that sends these bytes as the stream or as the whole answer."""
 
     def play(form: Form, seen: Seen) -> Step:
         if form.streamed:
             return Garbage(data)
-        return Status(200, data)  # with the content type of a page
+        return Status(200, data)  # with the content type text/html
 
     return Fault(end=end, play=play)
 
@@ -208,8 +208,10 @@ FAULTS: dict[str, Fault] = {
     "413": _status(413, "exceeded"),
     "422": _status(422, "refused"),
     "429": _status(429, "unavailable"),
-    "429 and when": replace(_status(429, "unavailable", retry_after="9"), waits=(9.0,)),
-    "429 for the day": replace(_status(429, "unavailable", retry_after="86400"), waits=()),
+    "429 with retry-after": replace(_status(429, "unavailable", retry_after="9"), waits=(9.0,)),
+    "429 with retry-after of a day": replace(
+        _status(429, "unavailable", retry_after="86400"), waits=()
+    ),
     "500": _status(500, "unavailable"),
     "502": _status(502, "unavailable"),
     "503": _status(503, "unavailable"),
@@ -217,10 +219,10 @@ FAULTS: dict[str, Fault] = {
     "529": _status(529, "unavailable"),
     "307": _status(307, "refused", location="http://127.0.0.1:9/"),
     "204": _status(204, "refused"),
-    "a gateway's page": Fault(
+    "an HTML page of a gateway": Fault(
         end="unavailable", play=lambda form, seen: Status(502, b"<html>Bad gateway</html>")
     ),
-    "429 and when, in the body": Fault(
+    "429 with a delay in the body": Fault(
         end="unavailable",
         play=lambda form, seen: Status(
             429, {"error": {"code": 429, "message": "Slow.", "details": [{"retryDelay": "7.5s"}]}}
@@ -228,13 +230,13 @@ FAULTS: dict[str, Fault] = {
         waits=(7.5,),
     ),
     "too long": Fault(end="exceeded", play=lambda form, seen: context_overflow()),
-    "too long, told in the answer": _error(
+    "too long, reported in the answer": _error(
         "exceeded", type="invalid_request_error", code=400, message="prompt is too long: 9 > 8"
     ),
-    "hung up at once": _cut(None),
-    "hung up after the headers": _cut(0),
-    "hung up after 1 byte": _cut(1),
-    "hung up after 100 bytes": _cut(100),
+    "closed at once": _cut(None),
+    "closed after the headers": _cut(0),
+    "closed after 1 byte": _cut(1),
+    "closed after 100 bytes": _cut(100),
     "silent after the headers": _stall(0),
     "silent after 100 bytes": _stall(100),
     "silent from the beginning": Fault(
@@ -242,13 +244,11 @@ FAULTS: dict[str, Fault] = {
     ),
     "overloaded at once": _broken_stream(0),
     "overloaded midway": _broken_stream(2),
-    "an error that may pass": _error("unavailable", type="overloaded_error", message="Busy."),
-    "an error that will not pass": _error(
-        "refused", type="invalid_request_error", message="No such tool."
-    ),
-    "an error with a code that may pass": _error("unavailable", code=502, message="Upstream."),
-    "an error with a code that will not pass": _error("refused", code=402, message="No credit."),
-    "a page instead of an answer": Fault(
+    "a temporary error": _error("unavailable", type="overloaded_error", message="Busy."),
+    "a permanent error": _error("refused", type="invalid_request_error", message="No such tool."),
+    "a temporary error with a code": _error("unavailable", code=502, message="Upstream."),
+    "a permanent error with a code": _error("refused", code=402, message="No credit."),
+    "an HTML page instead of an answer": Fault(
         end="garbled", play=lambda form, seen: Status(200, b"<html>Log in first</html>")
     ),
     "an answer of another content type": Fault(
@@ -256,7 +256,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "no JSON": _bytes("garbled", b"data: {nope}\n\n"),
     "no object": _bytes("garbled", b"data: [1]\n\n"),
-    "no text at all": _bytes("garbled", b"data: \xff\xfe\x00\n\n"),
+    "no UTF-8": _bytes("garbled", b"data: \xff\xfe\x00\n\n"),
     "truncated JSON": Fault(
         end="garbled",
         play=lambda form, seen: Status(200, orjson.dumps(form.format.whole(seen, GOOD))[:-9]),
@@ -268,10 +268,10 @@ FAULTS: dict[str, Fault] = {
     "null choice": _shape("garbled", "null choice"),
     "wrong text": _shape("garbled", "wrong text"),
     "nameless call": _shape("garbled", "nameless call"),
-    "nothing said": Fault(
+    "thinking without text": Fault(
         end="garbled", play=lambda form, seen: form.answer(seen, says("", thinking="Hm."))
     ),
-    "withheld": Fault(
+    "content filter": Fault(
         end="refused", play=lambda form, seen: form.answer(seen, says("", finish="content_filter"))
     ),
 }
@@ -281,8 +281,8 @@ def _empty(form: Form, seen: Seen) -> Step:
     return Empty() if form.streamed else Status(200, b"")
 
 
-def end_of_nothing(form: Form) -> End:
-    """An empty stream was cut off; an empty page is no answer."""
+def end_of_empty(form: Form) -> End:
+    """Return the error of an empty response: a stream was cut off, a whole answer is unreadable."""
     return "unavailable" if form.streamed else "garbled"
 
 

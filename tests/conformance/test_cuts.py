@@ -1,4 +1,4 @@
-"""A stream that is cut at any byte gives the whole reply or none."""
+"""A stream that is cut at any byte gives the whole reply or an error."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,26 +11,26 @@ from agiraph.domain.errors import ModelUnavailable
 from agiraph.providers.base import Reply
 from agiraph.providers.http import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
-from tests.conformance.conftest import PROVIDERS, Asked, ModelOn, Provider
+from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
 from tests.providers.said import request
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _ = PROVIDERS
 TWO = (Call("bash", {"command": "ls"}, id="a"), Call("read_file", {"path": "ä.md"}, id="b"))
 STREAMS: dict[str, tuple[Provider, Says]] = {
-    "anthropic, all there is": (ANTHROPIC, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
-    "anthropic, words": (ANTHROPIC, says("Grüße aus Köln.", chunk=6)),
+    "anthropic, everything": (ANTHROPIC, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
+    "anthropic, text": (ANTHROPIC, says("Grüße aus Köln.", chunk=6)),
     "openai, calls": (OPENAI, says("Grüße", *TWO, chunk=30)),
-    "openrouter, thoughts": (OPENROUTER, says("Grüße", thinking="Größe?", chunk=30)),
-    "gemini, all there is": (GEMINI, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
+    "openrouter, thinking": (OPENROUTER, says("Grüße", thinking="Größe?", chunk=30)),
+    "gemini, everything": (GEMINI, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
 }
 FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"'}
-"""What a stream has to have said before it may end."""
+"""What a complete stream contains."""
 CUT_OFF = "The response was cut off before its end."
 BROKEN = "Cannot reach host: the connection was closed before the end of the response."
 
 
 class Recording:
-    """A server that says what was recorded, as far as it is told to, and hangs up."""
+    """A server that sends the first `limit` bytes of a recorded stream and then closes."""
 
     def __init__(self, stream: bytes, *, chunked: bool) -> None:
         self._stream = stream
@@ -57,8 +57,8 @@ class Recording:
         writer.close()
 
 
-async def record(http: HttpClient, server: ModelServer, model: Asked) -> tuple[bytes, Reply]:
-    """The bytes of a stream, and what they say."""
+async def record(http: HttpClient, server: ModelServer, model: WireModel) -> tuple[bytes, Reply]:
+    """Return the bytes of a stream, and the reply that they mean."""
     reply = await model.reply(request())
     [seen] = server.requests
     path = {
@@ -66,21 +66,21 @@ async def record(http: HttpClient, server: ModelServer, model: Asked) -> tuple[b
         "openai": "/v1/chat/completions",
         "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
     }[seen.wire]
-    stream = await http.post(server.url + path, headers={}, body=(seen.raw,), handle=_heard)
+    stream = await http.post(server.url + path, headers={}, body=(seen.raw,), handle=_read_all)
     return stream, reply
 
 
-async def _heard(response: Response) -> bytes:
+async def _read_all(response: Response) -> bytes:
     said = b""
     while chunk := await response.read_chunk():
         said += chunk
     return said
 
 
-async def cut_everywhere(
-    model: Asked, stream: bytes, *, chunked: bool, step: int
+async def outcomes_of_cuts(
+    model: WireModel, stream: bytes, *, chunked: bool, step: int
 ) -> list[Reply | str]:
-    """What comes of the stream when only its first 0, 1, 2 and so on bytes arrive."""
+    """Return the replies or errors when only the first 0, 1, 2 and so on bytes arrive."""
     outcomes: list[Reply | str] = []
     async with Recording(stream, chunked=chunked).open() as recording:
         model = replace(model, base_url=recording.url)
@@ -93,32 +93,32 @@ async def cut_everywhere(
 
 
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
-async def test_a_stream_that_ends_at_any_byte_is_the_whole_reply_or_none(
+async def test_a_stream_that_ends_at_any_byte_gives_the_whole_reply_or_an_error(
     model_on: ModelOn, http: HttpClient, provider: Provider, said: Says
 ) -> None:
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)
         stream, whole = await record(http, server, model)
-    outcomes = await cut_everywhere(model, stream, chunked=False, step=1)
+    outcomes = await outcomes_of_cuts(model, stream, chunked=False, step=1)
 
-    # Of a reply that lacks nothing but its bill, the bill is missing: some servers send none.
-    billed = [o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes]
-    ends = billed.index(whole)
-    assert all(outcome in (CUT_OFF, whole) for outcome in billed)
-    assert (outcomes[-1], billed[ends - 1]) == (whole, CUT_OFF)
+    # A reply that lacks only its usage is accepted: some servers send no usage.
+    with_usage = [o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes]
+    ends = with_usage.index(whole)
+    assert all(outcome in (CUT_OFF, whole) for outcome in with_usage)
+    assert (outcomes[-1], with_usage[ends - 1]) == (whole, CUT_OFF)
     assert FINAL[provider.wire] in stream[: ends + 1]
 
 
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
-async def test_a_line_that_breaks_at_any_byte_gives_the_whole_reply_or_none(
+async def test_a_connection_that_breaks_at_any_byte_gives_the_whole_reply_or_an_error(
     model_on: ModelOn, http: HttpClient, provider: Provider, said: Says
 ) -> None:
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)
         stream, whole = await record(http, server, model)
-    outcomes = await cut_everywhere(model, stream, chunked=True, step=7)
+    outcomes = await outcomes_of_cuts(model, stream, chunked=True, step=7)
 
     ends = outcomes.index(whole) if whole in outcomes else len(outcomes)
     assert outcomes == [BROKEN] * ends + [whole] * (len(outcomes) - ends)
-    # Gemini says nowhere that this was all: there the line has to hold to the end.
+    # Gemini marks no end of the stream: there the connection has to last to the end.
     assert (ends == len(outcomes)) == (provider.wire == "gemini")

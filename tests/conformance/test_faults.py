@@ -1,4 +1,4 @@
-"""Whatever a server does wrong, no part of a reply is taken for one, and the right is done."""
+"""Each fault of a server raises the right error; no partial reply is returned."""
 
 from dataclasses import replace
 
@@ -16,8 +16,8 @@ from agiraph.providers.http import HttpClient
 from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
-from tests.conformance.conftest import Asked, ModelOn
-from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_nothing
+from tests.conformance.conftest import ModelOn, WireModel
+from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_empty
 from tests.conformance.threads import SPEC
 from tests.providers.said import request, thread
 
@@ -29,8 +29,8 @@ ERRORS: dict[str, type[ModelError]] = {
 }
 
 
-def at_first(form: Form, fault: Fault) -> Script:
-    """The fault, and then a good answer."""
+def fault_first(form: Form, fault: Fault) -> Script:
+    """Return a script with the fault first, and then good answers."""
 
     def play(seen: Seen) -> Step:
         return fault.play(form, seen) if seen.index == 0 else form.answer(seen)
@@ -40,15 +40,15 @@ def at_first(form: Form, fault: Fault) -> Script:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("name", [*FAULTS, "empty"])
-async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_may_help(
+async def test_a_fault_raises_the_right_error_and_is_retried_only_if_it_is_temporary(
     model_on: ModelOn, clock: ManualClock, impatient: HttpClient, form: Form, name: str
 ) -> None:
-    def opened(server: ModelServer) -> Asked:
+    def opened(server: ModelServer) -> WireModel:
         model = model_on(form.provider, server)
         return replace(model, http=impatient) if name.startswith("silent") else model
 
-    fault = FAULTS.get(name) or replace(EMPTY, end=end_of_nothing(form))
-    async with ModelServer(at_first(form, fault)) as server:
+    fault = FAULTS.get(name) or replace(EMPTY, end=end_of_empty(form))
+    async with ModelServer(fault_first(form, fault)) as server:
         model = opened(server)
         with pytest.raises(ModelError) as caught:
             await model.reply(request())
@@ -58,7 +58,7 @@ async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_ma
     assert whole.text == "All is well."
 
     waits = {"unavailable": [*fault.waits], "garbled": []}.get(fault.end)
-    async with ModelServer(at_first(form, fault)) as server:
+    async with ModelServer(fault_first(form, fault)) as server:
         patient = Retrying(model=opened(server), clock=clock, jitter=lambda: 1.0)
         if waits is None or (fault.end == "unavailable" and not waits):
             with pytest.raises(ERRORS[fault.end]):
@@ -70,11 +70,11 @@ async def test_a_fault_is_told_for_what_it_is_and_tried_again_only_where_that_ma
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-async def test_after_a_fault_the_same_bytes_are_sent_again(
+async def test_a_retry_after_a_fault_sends_the_same_bytes(
     model_on: ModelOn, clock: ManualClock, form: Form
 ) -> None:
     asked = Request(transcript=thread(), tools=(SPEC,))
-    async with ModelServer(at_first(form, FAULTS["hung up after 100 bytes"])) as server:
+    async with ModelServer(fault_first(form, FAULTS["closed after 100 bytes"])) as server:
         model = Retrying(model=model_on(form.provider, server), clock=clock)
         await model.reply(asked)
 

@@ -1,4 +1,4 @@
-"""What a model says is understood alike, whoever serves it."""
+"""Replies of all providers are read alike."""
 
 import asyncio
 import traceback
@@ -26,9 +26,7 @@ SCHEMA = {
 }
 
 
-async def test_words_are_heard_as_they_come_and_returned_whole(
-    model_on: ModelOn, provider: Provider
-) -> None:
+async def test_text_is_streamed_and_returned_whole(model_on: ModelOn, provider: Provider) -> None:
     heard: list[str] = []
     said = says("Grüße aus Köln.", input_tokens=120, output_tokens=30, cached_tokens=100, chunk=5)
     async with ModelServer([said]) as server:
@@ -71,7 +69,7 @@ async def test_parallel_calls_keep_their_order_ids_and_arguments(
 
 
 @pytest.mark.parametrize("raw", ['{"path": "a', "[1]", "path=a.md", "{'a': 1}"])
-async def test_arguments_that_are_no_object_are_kept_as_written(
+async def test_arguments_that_are_no_json_object_are_kept_as_written(
     model_on: ModelOn, provider: Provider, raw: str
 ) -> None:
     async with ModelServer([says(Call("read_file", id="a", raw=raw))]) as server:
@@ -80,7 +78,7 @@ async def test_arguments_that_are_no_object_are_kept_as_written(
     assert reply.calls == (ToolCall(id="a", name="read_file", malformed=raw),)
 
 
-async def test_thinking_is_kept_to_be_shown_and_is_not_part_of_the_words(
+async def test_thinking_is_stored_apart_from_the_text(
     model_on: ModelOn, provider: Provider
 ) -> None:
     heard: list[str] = []
@@ -95,7 +93,7 @@ async def test_thinking_is_kept_to_be_shown_and_is_not_part_of_the_words(
 
 
 @pytest.mark.parametrize("thinking", ["", "Hm. Let me see."])
-async def test_an_answer_in_one_piece_is_the_same_answer(
+async def test_a_response_without_streaming_gives_the_same_reply(
     model_on: ModelOn, provider: Provider, thinking: str
 ) -> None:
     said = says("Look:", Call("bash", {"command": "ls"}, id="a"), thinking=thinking)
@@ -110,7 +108,7 @@ async def test_an_answer_in_one_piece_is_the_same_answer(
     assert in_one_piece == streamed
 
 
-async def test_a_reply_torn_into_single_bytes_is_the_same_reply(
+async def test_a_response_in_single_bytes_gives_the_same_reply(
     model_on: ModelOn, provider: Provider
 ) -> None:
     said = says("Grüße", Call("read_file", {"path": "ä.md"}, id="a"), thinking="Größe?")
@@ -121,7 +119,7 @@ async def test_a_reply_torn_into_single_bytes_is_the_same_reply(
     assert torn == whole
 
 
-async def test_a_reply_that_ran_into_its_limit_is_a_reply(
+async def test_a_reply_that_reached_its_token_limit_is_returned(
     model_on: ModelOn, provider: Provider
 ) -> None:
     asked = Request(transcript=thread(), max_output_tokens=5)
@@ -137,7 +135,7 @@ async def test_a_reply_that_ran_into_its_limit_is_a_reply(
     assert (reply.text, limit[seen.wire]) == ("Once upon a", 5)
 
 
-async def test_a_limit_that_was_spent_on_thinking_is_told(
+async def test_a_token_limit_used_up_by_thinking_is_an_error(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("", thinking="Hm.", finish="length")]) as server:
@@ -148,7 +146,7 @@ async def test_a_limit_that_was_spent_on_thinking_is_told(
     assert str(caught.value) == said
 
 
-async def test_a_call_that_ran_into_the_limit_is_no_call_to_make(
+async def test_a_call_cut_off_by_the_token_limit_is_marked_as_malformed(
     model_on: ModelOn, provider: Provider
 ) -> None:
     cut = Call("bash", id="a", raw='{"command": "rm -rf /tmp/a')
@@ -158,7 +156,7 @@ async def test_a_call_that_ran_into_the_limit_is_no_call_to_make(
     assert [(c.arguments, c.malformed) for c in reply.calls] == [({}, cut.raw)]
 
 
-async def test_an_answer_that_is_withheld_is_refused_in_the_vendors_words(
+async def test_a_filtered_reply_is_refused_with_the_vendors_reason(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("", finish="content_filter")]) as server:
@@ -169,7 +167,7 @@ async def test_an_answer_that_is_withheld_is_refused_in_the_vendors_words(
     assert str(caught.value) == f"The model refuses to answer: {said[provider.wire]}"
 
 
-async def test_what_was_said_before_it_was_withheld_counts(
+async def test_text_before_a_content_filter_is_returned(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("As far as I may say", finish="content_filter")]) as server:
@@ -178,16 +176,16 @@ async def test_what_was_said_before_it_was_withheld_counts(
     assert reply.text == "As far as I may say"
 
 
-async def test_an_end_for_a_reason_nobody_knows_is_an_end(
-    model_on: ModelOn, provider: Provider
-) -> None:
+async def test_an_unknown_finish_reason_is_accepted(model_on: ModelOn, provider: Provider) -> None:
     async with ModelServer([says("Well.", finish="SOLAR_FLARE")]) as server:
         reply = await model_on(provider, server).reply(request())
 
     assert reply.text == "Well."
 
 
-async def test_calls_with_the_same_id_are_told_apart(model_on: ModelOn, provider: Provider) -> None:
+async def test_calls_with_the_same_id_get_different_ids(
+    model_on: ModelOn, provider: Provider
+) -> None:
     twice = says(Call("bash", {"n": 1}, id="a"), Call("bash", {"n": 2}, id="a"))
     parts = FORMATS[provider.wire]
 
@@ -202,7 +200,9 @@ async def test_calls_with_the_same_id_are_told_apart(model_on: ModelOn, provider
     assert second.id not in ("", "a")
 
 
-async def test_an_answer_can_be_asked_for_as_json(model_on: ModelOn, provider: Provider) -> None:
+async def test_a_reply_can_be_requested_as_json_with_a_schema(
+    model_on: ModelOn, provider: Provider
+) -> None:
     asked = Request(transcript=thread(), schema=SCHEMA)
     async with ModelServer([says('{"city": "Köln"}')]) as server:
         reply = await model_on(provider, server).reply(asked)
@@ -229,7 +229,9 @@ async def test_an_answer_can_be_asked_for_as_json(model_on: ModelOn, provider: P
     assert seen.body | wanted[seen.wire] == seen.body
 
 
-async def test_json_that_is_none_is_garbled(model_on: ModelOn, provider: Provider) -> None:
+async def test_a_reply_without_the_requested_json_is_garbled(
+    model_on: ModelOn, provider: Provider
+) -> None:
     asked = Request(transcript=thread(), schema=SCHEMA)
     async with ModelServer([says("It is Köln.")]) as server:
         with pytest.raises(ModelGarbled) as caught:
@@ -239,7 +241,7 @@ async def test_json_that_is_none_is_garbled(model_on: ModelOn, provider: Provide
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_a_cancelled_request_is_gone_at_once(
+async def test_a_cancelled_request_is_closed_at_once(
     model_on: ModelOn, provider: Provider, begun: bool
 ) -> None:
     heard = asyncio.Event()
@@ -270,7 +272,7 @@ async def test_a_cancelled_request_is_gone_at_once(
         Status(200, {"error": {"message": f"No credit on {KEY}"}}),
     ],
 )
-async def test_a_key_that_the_server_repeats_is_struck_out(
+async def test_an_api_key_in_an_error_is_redacted(
     model_on: ModelOn, provider: Provider, step: Step
 ) -> None:
     async with ModelServer([step]) as server:

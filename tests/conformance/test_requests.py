@@ -1,4 +1,4 @@
-"""What is sent is what the vendors document, field by field."""
+"""Requests have the fields that the vendors document."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from agiraph.providers.base import Request
 from agiraph.providers.http import HttpClient
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, says
-from tests.conformance.conftest import KEY, PROVIDERS, Asked, ModelOn, Provider
+from tests.conformance.conftest import KEY, PROVIDERS, ModelOn, Provider, WireModel
 from tests.conformance.threads import (
     BLOB,
     BROKEN,
@@ -40,14 +40,14 @@ TURNS = (
 )
 
 
-async def sent(model_on: ModelOn, provider: Provider, asked: Request) -> dict[str, Any]:
+async def sent_body(model_on: ModelOn, provider: Provider, asked: Request) -> dict[str, Any]:
     async with ModelServer([says("Done.")]) as server:
         await model_on(provider, server).reply(asked)
     assert server.refused == []
     return server.requests[0].body
 
 
-async def test_a_thread_for_anthropic(model_on: ModelOn) -> None:
+async def test_a_thread_is_encoded_for_anthropic(model_on: ModelOn) -> None:
     tool = {"name": "read_file", "description": "Read.", "input_schema": SPEC.schema}
     first = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.md"}}
     second: dict[str, Any] = {"type": "tool_use", "id": "b", "name": "read_file_v2", "input": {}}
@@ -58,7 +58,7 @@ async def test_a_thread_for_anthropic(model_on: ModelOn) -> None:
     def result(identity: str, **more: Any) -> dict[str, Any]:
         return {"type": "tool_result", "tool_use_id": identity, **more}
 
-    assert await sent(model_on, ANTHROPIC, request(*TURNS, tools=(SPEC,))) == {
+    assert await sent_body(model_on, ANTHROPIC, request(*TURNS, tools=(SPEC,))) == {
         "model": "claude-m",
         "max_tokens": 32000,
         "stream": True,
@@ -85,7 +85,7 @@ async def test_a_thread_for_anthropic(model_on: ModelOn) -> None:
     }
 
 
-async def test_a_thread_for_gemini(model_on: ModelOn) -> None:
+async def test_a_thread_is_encoded_for_gemini(model_on: ModelOn) -> None:
     tool = {"name": "read_file", "description": "Read.", "parametersJsonSchema": SPEC.schema}
     foreign = {"thoughtSignature": "skip_thought_signature_validator"}
 
@@ -95,7 +95,7 @@ async def test_a_thread_for_gemini(model_on: ModelOn) -> None:
     def result(identity: str, name: str, **response: Any) -> dict[str, Any]:
         return {"functionResponse": {"id": identity, "name": name, "response": response}}
 
-    assert await sent(model_on, GEMINI, request(*TURNS, tools=(SPEC,))) == {
+    assert await sent_body(model_on, GEMINI, request(*TURNS, tools=(SPEC,))) == {
         "tools": [{"functionDeclarations": [tool]}],
         "systemInstruction": {"parts": [{"text": "You are Ada."}]},
         "contents": [
@@ -122,8 +122,8 @@ async def test_a_thread_for_gemini(model_on: ModelOn) -> None:
     }
 
 
-async def test_a_thread_for_chat_completions(model_on: ModelOn) -> None:
-    body = await sent(model_on, HOUSE, request(*TURNS, tools=(SPEC,)))
+async def test_a_thread_is_encoded_for_chat_completions(model_on: ModelOn) -> None:
+    body = await sent_body(model_on, HOUSE, request(*TURNS, tools=(SPEC,)))
 
     assert [(m["role"], m["content"]) for m in body["messages"]] == [
         ("system", "You are Ada."),
@@ -137,14 +137,14 @@ async def test_a_thread_for_chat_completions(model_on: ModelOn) -> None:
     ]
 
 
-async def test_older_gemini_models_are_not_sent_a_seal_they_do_not_know(model_on: ModelOn) -> None:
+async def test_older_gemini_models_get_no_thought_signature(model_on: ModelOn) -> None:
     older = Provider("gemini/gemini-2.5-flash", "gemini")
-    body = await sent(model_on, older, request(*TURNS, tools=(SPEC,)))
+    body = await sent_body(model_on, older, request(*TURNS, tools=(SPEC,)))
 
     assert "skip_thought_signature_validator" not in str(body)
 
 
-async def test_the_key_and_the_version_go_into_the_headers(
+async def test_the_api_key_and_the_version_are_sent_as_headers(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("Done.")]) as server:
@@ -161,7 +161,9 @@ async def test_the_key_and_the_version_go_into_the_headers(
 
 
 @pytest.mark.parametrize("name", ["anthropic/m", "openai/m", "gemini/m", "openrouter/m"])
-async def test_without_a_key_none_is_sent(http: HttpClient, clock: ManualClock, name: str) -> None:
+async def test_without_an_api_key_no_key_header_is_sent(
+    http: HttpClient, clock: ManualClock, name: str
+) -> None:
     async with ModelServer([says("Done.")]) as server:
         keys = Keys(
             {
@@ -172,7 +174,7 @@ async def test_without_a_key_none_is_sent(http: HttpClient, clock: ManualClock, 
             }
         )
         model = Registry(keys, clock).resolve(name)
-        assert isinstance(model, Asked)
+        assert isinstance(model, WireModel)
         await replace(model, http=http).reply(request())
 
     known = {"authorization", "x-api-key", "x-goog-api-key"}
@@ -227,16 +229,18 @@ def content(message: dict[str, Any]) -> list[dict[str, Any]]:
     return message.get("content") or message["parts"]
 
 
-async def test_pictures_and_files_go_with_the_words(model_on: ModelOn, provider: Provider) -> None:
+async def test_attachments_are_sent_with_a_users_text(
+    model_on: ModelOn, provider: Provider
+) -> None:
     shown = turn("user", "What is this?", attachments=(PICTURE, PAPER, NOTE))
-    body = await sent(model_on, provider, request(turn("user", "Hello."), shown))
+    body = await sent_body(model_on, provider, request(turn("user", "Hello."), shown))
 
     messages = body.get("messages") or body["contents"]
     words = {"text": "What is this?"} | ({} if provider.wire == "gemini" else {"type": "text"})
     assert content(messages[-1]) == [*ATTACHED[provider.wire], words]
 
 
-async def test_pictures_and_files_go_with_the_answer_to_a_call(
+async def test_attachments_are_sent_with_the_answer_of_a_call(
     model_on: ModelOn, provider: Provider
 ) -> None:
     calls = (tool_call("a", "read_file"), tool_call("b", "read_file"))
@@ -261,7 +265,7 @@ async def test_pictures_and_files_go_with_the_answer_to_a_call(
 
 
 @pytest.mark.parametrize("attachment", [BLOB, BROKEN], ids=lambda a: a.name)
-async def test_a_file_that_cannot_be_shown_is_named(
+async def test_an_unsupported_attachment_is_replaced_by_its_name(
     model_on: ModelOn, provider: Provider, attachment: Attachment
 ) -> None:
     shown = turn("user", "", attachments=(attachment,))
@@ -274,7 +278,7 @@ async def test_a_file_that_cannot_be_shown_is_named(
 
 
 @pytest.mark.parametrize("said", [turn("user", ""), turn("assistant", "")])
-async def test_nothing_is_not_sent(model_on: ModelOn, provider: Provider, said: Turn) -> None:
+async def test_an_empty_turn_is_not_sent(model_on: ModelOn, provider: Provider, said: Turn) -> None:
     hello = turn("user", "Hello.")
     async with ModelServer([says("Done.")]) as server:
         await model_on(provider, server).reply(request(said, hello, said))
@@ -282,7 +286,7 @@ async def test_nothing_is_not_sent(model_on: ModelOn, provider: Provider, said: 
     assert [m.text for m in server.requests[0].messages] == ["Hello."]
 
 
-async def test_half_a_character_does_not_keep_the_rest_from_being_sent(
+async def test_a_lone_surrogate_is_replaced_and_the_rest_is_sent(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("Done.")]) as server:
@@ -302,10 +306,10 @@ async def test_half_a_character_does_not_keep_the_rest_from_being_sent(
     ],
     ids=lambda value: value.vendor if isinstance(value, Provider) else "",
 )
-async def test_tools_that_may_not_be_called_are_shown_all_the_same(
+async def test_tools_that_may_not_be_called_are_still_sent(
     model_on: ModelOn, provider: Provider, forbidden: dict[str, Any]
 ) -> None:
-    """So the beginning of the request stays what the vendor has cached."""
+    """So the request keeps the prefix that the vendor has cached."""
     plain = request(*TURNS, tools=(SPEC,))
     async with ModelServer([says("Yes."), says("No.")]) as server:
         model = model_on(provider, server)

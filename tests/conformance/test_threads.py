@@ -1,4 +1,4 @@
-"""A thread goes on with whoever is asked next, and what was sent before stays to the byte."""
+"""A thread can continue with any provider, and each request extends the bytes of the last."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,10 +20,10 @@ from tests.conformance.threads import (
     SPEC,
     STORY,
     THOUGHT,
-    answered,
+    as_turn,
     long_thread,
-    told_by,
-    written,
+    play_story,
+    tool_answers,
 )
 from tests.providers.said import thread, turn
 
@@ -44,12 +44,12 @@ def joined(body: Body) -> bytes:
 # ---- thinking --------------------------------------------------------------------------------
 
 
-async def test_thinking_goes_back_as_it_came_after_the_journal_was_read_again(
+async def test_stored_thinking_is_sent_back_unchanged(
     model_on: ModelOn, provider: Provider, journal: Journal
 ) -> None:
     async with ModelServer([*STORY, says("You are welcome.")]) as server:
         model = model_on(provider, server)
-        turns = await journal.kept(await told_by(model, server))
+        turns = await journal.store_and_read(await play_story(model, server))
         await model.reply(Request(transcript=Transcript(turns), tools=(SPEC,)))
         again = server.requests[-1]
 
@@ -76,23 +76,23 @@ async def test_thinking_goes_back_as_it_came_after_the_journal_was_read_again(
             assert (first["reasoning_content"], "reasoning_content" in second) == (THOUGHT, False)
 
 
-async def test_what_is_kept_of_a_vendors_thinking_bears_its_name(
+async def test_stored_thinking_has_the_name_of_its_vendor(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer(STORY) as server:
-        turns = await told_by(model_on(provider, server), server)
+        turns = await play_story(model_on(provider, server), server)
 
     first = next(t for t in turns if t.role == "assistant")
     assert first.provider_data.thinking == THOUGHT
     assert first.provider_data.vendor is not None
-    assert first.provider_data.vendor.vendor == provider.thinker
+    assert first.provider_data.vendor.vendor == provider.thinking_owner
 
 
 @pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI], ids=lambda p: p.vendor)
 @pytest.mark.parametrize(
     "change", [{"text": "Something else."}, {"calls": ()}], ids=["text", "calls"]
 )
-async def test_thinking_does_not_go_with_what_was_not_said_after_it(
+async def test_thinking_is_not_sent_with_a_reply_that_was_changed(
     model_on: ModelOn, provider: Provider, change: dict[str, Any]
 ) -> None:
     transcript = thread()
@@ -100,7 +100,7 @@ async def test_thinking_does_not_go_with_what_was_not_said_after_it(
     async with ModelServer([said, says("Done.")]) as server:
         model = model_on(provider, server)
         reply = replace(await model.reply(Request(transcript=transcript)), **change)
-        transcript.add(written(reply), *answered(reply), turn("user", "Go on."))
+        transcript.add(as_turn(reply), *tool_answers(reply), turn("user", "Go on."))
         await model.reply(Request(transcript=transcript))
 
     assert server.refused == []
@@ -119,7 +119,7 @@ async def test_a_thread_goes_on_with_another_provider(
     model_on: ModelOn, provider: Provider, other: Provider, journal: Journal
 ) -> None:
     async with ModelServer([*STORY, says("You are welcome.")]) as server:
-        turns = await journal.kept(await told_by(model_on(provider, server), server))
+        turns = await journal.store_and_read(await play_story(model_on(provider, server), server))
         asked = Request(transcript=Transcript(turns), tools=(SPEC,))
         reply = await model_on(other, server).reply(asked)
         seen = server.requests[-1]
@@ -136,15 +136,15 @@ async def test_a_thread_goes_on_with_another_provider(
     assert sum(m.images for m in seen.messages) == 1
 
 
-async def test_two_providers_take_turns_in_one_thread(model_on: ModelOn) -> None:
-    """A chain of fallbacks: each is sent all of it, and each gets back what is its own."""
+async def test_several_providers_can_alternate_in_one_thread(model_on: ModelOn) -> None:
+    """As in a chain of fallbacks: each gets the whole thread, and only its own thinking."""
     transcript = thread()
     steps = [says(f"Step {n}.", call("read_file", path="a"), thinking=THOUGHT) for n in range(6)]
     async with ModelServer(steps) as server:
         models = [model_on(provider, server) for provider in (ANTHROPIC, GEMINI, OPENROUTER)]
         for model in [*models, *models]:
             reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-            transcript.add(written(reply, model.name), *answered(reply))
+            transcript.add(as_turn(reply, model.name), *tool_answers(reply))
 
     assert server.refused == []
     assert [len(seen.messages) for seen in server.requests] == [1, 3, 5, 7, 9, 11]
@@ -163,7 +163,7 @@ async def test_two_providers_take_turns_in_one_thread(model_on: ModelOn) -> None
         (GEMINI, "Corrupted thought signature."),
     ],
 )  # fmt: skip
-async def test_a_vendor_that_no_longer_knows_its_thinking_is_asked_without_it(
+async def test_a_vendor_that_rejects_its_own_thinking_is_asked_without_it(
     model_on: ModelOn, provider: Provider, said: str
 ) -> None:
     def answer(seen: Seen) -> Step:
@@ -177,16 +177,16 @@ async def test_a_vendor_that_no_longer_knows_its_thinking_is_asked_without_it(
     async with ModelServer(answer) as server:
         model = model_on(provider, server)
         reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-        transcript.add(written(reply), *answered(reply))
+        transcript.add(as_turn(reply), *tool_answers(reply))
         replies = [await model.reply(Request(transcript=transcript)) for _ in range(2)]
 
-    # Refused once, then asked plainly, and from then on plainly at once.
+    # Refused once, then asked without thinking, from then on at once without it.
     assert [reply.text for reply in replies] == ["Step 2.", "Step 3."]
     assert (len(server.requests), server.refused) == (4, [])
 
 
 @pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI], ids=lambda p: p.vendor)
-async def test_a_refusal_that_speaks_of_thinking_where_there_is_none_is_a_refusal(
+async def test_a_refusal_about_thinking_in_a_thread_without_any_is_not_retried(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([Status(400, "Invalid `signature` in `thinking` block.")]) as server:
@@ -199,7 +199,7 @@ async def test_a_refusal_that_speaks_of_thinking_where_there_is_none_is_a_refusa
 # ---- bytes -----------------------------------------------------------------------------------
 
 
-async def test_over_fifty_turns_what_was_sent_before_stays_to_the_byte(
+async def test_over_fifty_turns_each_request_starts_with_the_bytes_of_the_last(
     model_on: ModelOn, provider: Provider, journal: Journal
 ) -> None:
     transcript = thread()
@@ -209,11 +209,11 @@ async def test_over_fifty_turns_what_was_sent_before_stays_to_the_byte(
         model = model_on(provider, server)
         for number in range(50):
             reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-            transcript.add(written(reply, model.name), *answered(reply))
+            transcript.add(as_turn(reply, model.name), *tool_answers(reply))
             if number % 7 == 0:
                 transcript.add(turn("user", "[Budget] Hurry.", ref=f"budget:{number}"))
         sent = [seen.raw for seen in server.requests]
-        anew = Transcript(await journal.kept(transcript.turns))
+        anew = Transcript(await journal.store_and_read(transcript.turns))
         await model.reply(Request(transcript=anew, tools=(SPEC,)))
 
     assert server.refused == []
@@ -221,8 +221,8 @@ async def test_over_fifty_turns_what_was_sent_before_stays_to_the_byte(
     assert server.requests[-1].raw.startswith(sent[-1][:-2])
 
 
-class Watched(Transcript):
-    """A thread that counts how often its turns are looked at."""
+class CountingTranscript(Transcript):
+    """A transcript that counts how often its turns are read."""
 
     def __init__(self, turns: list[Turn]) -> None:
         self.shown = 0
@@ -235,22 +235,22 @@ class Watched(Transcript):
 
 
 @pytest.mark.parametrize("encode", ENCODES.values(), ids=ENCODES.keys())
-def test_a_request_costs_what_is_new_in_it_however_long_the_thread_is(encode: Encode) -> None:
+def test_encoding_a_request_reads_only_the_new_turns_of_the_thread(encode: Encode) -> None:
     turns = long_thread(200)
-    transcript = Watched(turns[:2])
+    transcript = CountingTranscript(turns[:2])
     request = Request(transcript=transcript, tools=(SPEC,))
     opening, messages, _ = encode("m", request)
-    looks: list[int] = []
+    turns_read: list[int] = []
     sizes: list[int] = []
     for start in range(2, len(turns), 3):
         before, size = transcript.shown, len(messages)
         transcript.add(*turns[start : start + 3])
         body = encode("m", request)
         assert (body[0] is opening, body[1] is messages) == (True, True)
-        looks.append(transcript.shown - before)
+        turns_read.append(transcript.shown - before)
         sizes.append(len(messages) - size)
 
-    assert looks == [3] * 200
+    assert turns_read == [3] * 200
     assert max(sizes[1:]) - min(sizes[1:]) <= 2 * 7  # a number of three digits, seven times
     assert joined(encode("m", request)) == joined(
         encode("m", Request(transcript=Transcript(turns), tools=(SPEC,)))
@@ -258,7 +258,7 @@ def test_a_request_costs_what_is_new_in_it_however_long_the_thread_is(encode: En
 
 
 @pytest.mark.parametrize("encode", ENCODES.values(), ids=ENCODES.keys())
-def test_other_settings_leave_the_messages_alone(encode: Encode) -> None:
+def test_other_settings_do_not_change_the_encoded_messages(encode: Encode) -> None:
     transcript = Transcript(long_thread(3))
     bodies: list[Any] = [
         encode("m", Request(transcript=transcript, tools=(SPEC,))),

@@ -1,4 +1,4 @@
-"""What only one vendor does: read as it is meant, and sent as it is wanted."""
+"""Features of single vendors: their responses are read, their requests built as documented."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from agiraph.providers.base import Reply, Request
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Garbage, Seen, Status, Step
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
-from tests.conformance.threads import SPEC, answered, written
+from tests.conformance.threads import SPEC, as_turn, tool_answers
 from tests.providers.said import request, thread, tool_call
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
@@ -20,28 +20,28 @@ Part = dict[str, Any]
 
 
 def stream(*events: Part) -> Garbage:
-    """A stream as it is written by hand, event by event."""
+    """Return a stream of these events."""
     return Garbage(b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events))
 
 
-async def heard(model_on: ModelOn, provider: Provider, step: Step) -> Reply:
+async def reply_to(model_on: ModelOn, provider: Provider, step: Step) -> Reply:
     async with ModelServer([step]) as server:
         return await model_on(provider, server).reply(request())
 
 
-async def failure(model_on: ModelOn, provider: Provider, step: Step) -> ModelError:
+async def error_of(model_on: ModelOn, provider: Provider, step: Step) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await heard(model_on, provider, step)
+        await reply_to(model_on, provider, step)
     return caught.value
 
 
-async def replayed(model_on: ModelOn, provider: Provider, step: Step) -> Part:
-    """What is sent back of this reply, the next time."""
+async def sent_back(model_on: ModelOn, provider: Provider, step: Step) -> Part:
+    """Return this reply as it is sent back in the next request."""
     transcript = thread()
     async with ModelServer([step, says("Done.")]) as server:
         model = model_on(provider, server)
         reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-        transcript.add(written(reply), *answered(reply))
+        transcript.add(as_turn(reply), *tool_answers(reply))
         await model.reply(Request(transcript=transcript, tools=(SPEC,)))
     assert server.refused == []
     messages = server.requests[-1].body.get("messages") or server.requests[-1].body["contents"]
@@ -72,7 +72,7 @@ def message(*blocks: list[Part], stop: Part | None = None, usage: Part | None = 
 USE: Part = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
 
 
-async def test_thoughts_between_calls_keep_their_place(model_on: ModelOn) -> None:
+async def test_thinking_between_calls_keeps_its_place(model_on: ModelOn) -> None:
     hidden = {"type": "redacted_thinking", "data": "c2VjcmV0"}
     omitted = {"type": "thinking", "thinking": "", "signature": "c2lnbmVk"}
     step = message(
@@ -83,7 +83,7 @@ async def test_thoughts_between_calls_keep_their_place(model_on: ModelOn) -> Non
         block(3, hidden),
         block(4, USE | {"id": "b"}, {"type": "input_json_delta", "partial_json": ""}),
     )  # fmt: skip
-    sent = await replayed(model_on, ANTHROPIC, step)
+    sent = await sent_back(model_on, ANTHROPIC, step)
 
     assert sent["content"] == [
         omitted,
@@ -94,7 +94,7 @@ async def test_thoughts_between_calls_keep_their_place(model_on: ModelOn) -> Non
     ]
 
 
-async def test_what_is_not_known_in_a_message_is_passed_over(model_on: ModelOn) -> None:
+async def test_unknown_parts_of_a_message_are_ignored(model_on: ModelOn) -> None:
     step = message(
         block(0, {"type": "text", "text": "He"}, {"type": "text_delta", "text": "llo."},
               {"type": "citations_delta", "citation": {}}),
@@ -103,14 +103,14 @@ async def test_what_is_not_known_in_a_message_is_passed_over(model_on: ModelOn) 
         usage={"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 9,
                "cache_creation_input_tokens": 3},
     )  # fmt: skip
-    reply = await heard(model_on, ANTHROPIC, step)
+    reply = await reply_to(model_on, ANTHROPIC, step)
 
     usage = Usage(input_tokens=100, output_tokens=9, cached_tokens=90)
     assert reply == Reply(text="Hello.", usage=usage)
 
 
-async def test_arguments_that_come_with_the_start_of_a_call_count(model_on: ModelOn) -> None:
-    reply = await heard(model_on, ANTHROPIC, message(block(0, USE | {"input": {"path": "a"}})))
+async def test_arguments_in_the_start_event_of_a_call_are_read(model_on: ModelOn) -> None:
+    reply = await reply_to(model_on, ANTHROPIC, message(block(0, USE | {"input": {"path": "a"}})))
 
     assert reply.calls == (tool_call("a", "read_file", path="a"),)
 
@@ -123,25 +123,25 @@ async def test_arguments_that_come_with_the_start_of_a_call_count(model_on: Mode
         ({"category": "cyber", "explanation": "It could do harm."}, "It could do harm."),
     ],
 )
-async def test_a_refusal_is_told_in_words(
+async def test_a_refusal_is_reported_with_its_explanation(
     model_on: ModelOn, details: Part | None, said: str
 ) -> None:
     step = message(stop={"stop_reason": "refusal", "stop_details": details})
-    error = await failure(model_on, ANTHROPIC, step)
+    error = await error_of(model_on, ANTHROPIC, step)
 
     assert isinstance(error, ModelRefused)
     assert str(error) == f"The model refuses to answer: {said}"
 
 
 @pytest.mark.parametrize("thought", [False, True])
-async def test_a_window_that_leaves_no_room_for_an_answer_is_exceeded(
+async def test_a_full_context_window_raises_context_exceeded(
     model_on: ModelOn, thought: bool
 ) -> None:
     blocks = block(0, {"type": "thinking", "thinking": "Hm.", "signature": "AAAA"})
     stop = {"stop_reason": "model_context_window_exceeded"}
     step = message(*([blocks] if thought else []), stop=stop)
 
-    assert isinstance(await failure(model_on, ANTHROPIC, step), ContextExceeded)
+    assert isinstance(await error_of(model_on, ANTHROPIC, step), ContextExceeded)
 
 
 # ---- Gemini ----------------------------------------------------------------------------------
@@ -151,12 +151,12 @@ def content(*parts: Part, **more: Any) -> Part:
     return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
 
 
-async def test_calls_without_ids_are_given_some(model_on: ModelOn) -> None:
+async def test_calls_without_ids_get_ids(model_on: ModelOn) -> None:
     bash = {"functionCall": {"name": "bash", "args": {"command": "ls"}}}
     step = stream(
         content(bash, bash), content({"functionCall": {"name": "x"}}, finishReason="STOP")
     )
-    reply = await heard(model_on, GEMINI, step)
+    reply = await reply_to(model_on, GEMINI, step)
 
     assert [(c.name, c.arguments) for c in reply.calls] == [
         ("bash", {"command": "ls"}),
@@ -166,7 +166,7 @@ async def test_calls_without_ids_are_given_some(model_on: ModelOn) -> None:
     assert len({c.id for c in reply.calls} - {""}) == 3
 
 
-async def test_sealed_parts_go_back_apart_and_in_their_place(model_on: ModelOn) -> None:
+async def test_signed_parts_are_sent_back_separately_and_in_order(model_on: ModelOn) -> None:
     step = stream(
         content({"text": "Hm.", "thought": True}),
         content({"text": "One "}, {"text": "two"}),
@@ -175,7 +175,7 @@ async def test_sealed_parts_go_back_apart_and_in_their_place(model_on: ModelOn) 
         content({"functionCall": {"name": "read_file", "id": "a"}, "thoughtSignature": "CCCC"}),
         content({"text": "", "thoughtSignature": "DDDD"}, finishReason="STOP"),
     )
-    sent = await replayed(model_on, GEMINI, step)
+    sent = await sent_back(model_on, GEMINI, step)
 
     assert sent["parts"] == [
         {"text": "One two"},
@@ -190,11 +190,11 @@ async def test_sealed_parts_go_back_apart_and_in_their_place(model_on: ModelOn) 
     ]
 
 
-async def test_calls_that_an_older_model_did_not_seal_are_sealed_for_a_newer_one(
+async def test_an_unsigned_call_of_an_older_model_gets_a_placeholder_signature(
     model_on: ModelOn,
 ) -> None:
     unsealed = {"functionCall": {"name": "read_file", "id": "a"}}
-    sent = await replayed(model_on, GEMINI, stream(content(unsealed, finishReason="STOP")))
+    sent = await sent_back(model_on, GEMINI, stream(content(unsealed, finishReason="STOP")))
 
     assert sent["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
 
@@ -207,19 +207,21 @@ async def test_calls_that_an_older_model_did_not_seal_are_sealed_for_a_newer_one
         (content(finishReason="SPII", finishMessage="No names."), "SPII: No names."),
     ],
 )
-async def test_what_google_withholds_is_refused(model_on: ModelOn, event: Part, said: str) -> None:
+async def test_a_reply_that_google_blocks_is_refused(
+    model_on: ModelOn, event: Part, said: str
+) -> None:
     for step in (stream(event), Status(200, event)):
-        error = await failure(model_on, GEMINI, step)
+        error = await error_of(model_on, GEMINI, step)
         assert isinstance(error, ModelRefused)
         assert str(error) == f"The model refuses to answer: {said}"
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
-async def test_the_rest_of_a_call_it_could_not_write_is_not_taken_for_words(
+async def test_the_text_of_a_malformed_call_is_not_returned_as_a_reply(
     model_on: ModelOn, reason: str
 ) -> None:
     step = stream(content({"text": "print(default_api.bash("}, finishReason=reason))
-    error = await failure(model_on, GEMINI, step)
+    error = await error_of(model_on, GEMINI, step)
 
     assert isinstance(error, ModelGarbled)
     assert reason in str(error)
@@ -256,18 +258,18 @@ CALL = delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "read_file
              {"type": "reasoning.encrypted", "data": "BBBB", "index": 1}]}),
     ],
 )  # fmt: skip
-async def test_reasoning_is_shown_and_given_back_by_the_name_it_came_under(
+async def test_reasoning_is_sent_back_in_the_field_in_which_it_came(
     model_on: ModelOn, deltas: list[Part], fields: Part
 ) -> None:
     step = stream(*(delta(**said) for said in deltas), CALL, END)
-    reply = await heard(model_on, OPENROUTER, step)
-    sent = await replayed(model_on, OPENROUTER, step)
+    reply = await reply_to(model_on, OPENROUTER, step)
+    sent = await sent_back(model_on, OPENROUTER, step)
 
     assert reply.provider_data.thinking == "Hm so."
     assert {name: value for name, value in sent.items() if "reasoning" in name} == fields
 
 
-async def test_thoughts_of_another_model_behind_a_router_are_not_for_this_one(
+async def test_reasoning_of_another_model_behind_a_router_is_not_sent(
     model_on: ModelOn,
 ) -> None:
     transcript = thread()
@@ -275,30 +277,30 @@ async def test_thoughts_of_another_model_behind_a_router_are_not_for_this_one(
                   CALL, END)  # fmt: skip
     async with ModelServer([said, says("Done.")]) as server:
         reply = await model_on(OPENROUTER, server).reply(Request(transcript=transcript))
-        transcript.add(written(reply), *answered(reply))
+        transcript.add(as_turn(reply), *tool_answers(reply))
         other = Provider("openrouter/vendor/other", "openai")
         await model_on(other, server).reply(Request(transcript=transcript))
 
     assert "AAAA" not in server.requests[-1].raw.decode()
 
 
-async def test_a_refusal_in_its_own_field_is_a_refusal(model_on: ModelOn) -> None:
+async def test_a_refusal_in_a_separate_field_is_recognised(model_on: ModelOn) -> None:
     step = stream(delta(refusal="I cannot "), delta(refusal="do that."), END)
-    error = await failure(model_on, OPENAI, step)
+    error = await error_of(model_on, OPENAI, step)
 
     assert isinstance(error, ModelRefused)
     assert str(error) == "The model refuses to answer: I cannot do that."
 
 
-async def test_a_price_that_comes_with_the_reply_is_believed(model_on: ModelOn) -> None:
+async def test_a_price_in_the_response_is_used(model_on: ModelOn) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.00014}
     step = stream(delta(content="Hi."), END, {"choices": [], "usage": usage})
-    reply = await heard(model_on, OPENROUTER, step)
+    reply = await reply_to(model_on, OPENROUTER, step)
 
     assert reply.usage == Usage(input_tokens=5, output_tokens=2, usd=0.00014)
 
 
-LESSONS: list[tuple[str, Callable[[Part], bool], Part]] = [
+CORRECTIONS: list[tuple[str, Callable[[Part], bool], Part]] = [
     (
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead.",
@@ -315,8 +317,8 @@ LESSONS: list[tuple[str, Callable[[Part], bool], Part]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "wrong", "right"), LESSONS, ids=["limit", "effort"])
-async def test_a_server_that_says_how_to_ask_is_asked_so(
+@pytest.mark.parametrize(("said", "wrong", "right"), CORRECTIONS, ids=["limit", "effort"])
+async def test_a_request_is_corrected_as_the_servers_error_says(
     model_on: ModelOn, said: str, wrong: Callable[[Part], bool], right: Part
 ) -> None:
     def answer(seen: Seen) -> Step:
@@ -327,16 +329,16 @@ async def test_a_server_that_says_how_to_ask_is_asked_so(
         model = model_on(OPENAI, server)
         replies = [await model.reply(asked) for _ in range(2)]
 
-    # Told once, and remembered.
+    # Refused once; the correction is remembered.
     assert [reply.text for reply in replies] == ["Hello.", "Hello."]
     bodies = [seen.body for seen in server.requests]
     assert [body | right == body for body in bodies] == [False, True, True]
 
 
-async def test_a_server_that_asks_for_the_same_again_is_not_asked_for_ever(
+async def test_a_correction_that_does_not_help_is_not_repeated(
     model_on: ModelOn,
 ) -> None:
-    async with ModelServer(lambda _: Status(400, LESSONS[0][0])) as server:
+    async with ModelServer(lambda _: Status(400, CORRECTIONS[0][0])) as server:
         with pytest.raises(ModelRefused):
             await model_on(OPENAI, server).reply(request())
 
@@ -359,7 +361,7 @@ async def test_a_server_that_asks_for_the_same_again_is_not_asked_for_ever(
         ),
     ],
 )
-async def test_a_schema_is_enforced_where_the_server_can(
+async def test_a_schema_is_strict_where_the_server_supports_it(
     model_on: ModelOn, schema: Part, strict: bool
 ) -> None:
     async with ModelServer([says("{}")]) as server:

@@ -1,4 +1,4 @@
-"""Threads for the suite: everything that can stand in one, said by any provider."""
+"""Threads for the suite: with every kind of turn, by any provider."""
 
 import base64
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.providers.base import Reply, Request
 from agiraph.testing import Call, ModelServer, says
-from tests.conformance.conftest import Asked
+from tests.conformance.conftest import WireModel
 from tests.providers.said import thread, tool_call, turn
 
 SPEC = ToolSpec(
@@ -27,8 +27,8 @@ BLOB = Attachment(name="a.bin", media_type="application/octet-stream", data="AAA
 BROKEN = Attachment(name="b.txt", media_type="text/plain", data="A")
 
 
-def written(reply: Reply, model: str = "") -> Turn:
-    """A reply as it is written down."""
+def as_turn(reply: Reply, model: str = "") -> Turn:
+    """Return a reply as the turn that is stored."""
     return turn(
         "assistant",
         reply.text,
@@ -39,21 +39,21 @@ def written(reply: Reply, model: str = "") -> Turn:
     )
 
 
-def answered(reply: Reply, **more: Any) -> Iterator[Turn]:
-    """The answers to a reply's calls, as they are written down."""
+def tool_answers(reply: Reply, **more: Any) -> Iterator[Turn]:
+    """Yield the stored turns that answer a reply's calls."""
     for call in reply.calls:
         yield turn("intent", call.name, ref=call.id)
         yield turn("tool", f"What {call.name} said.", ref=call.id, **more)
 
 
-async def told_by(model: Asked, server: ModelServer) -> list[Turn]:
-    """A thread that the model has taken part in twice, with thoughts, calls, errors and a picture.
+async def play_story(model: WireModel, server: ModelServer) -> list[Turn]:
+    """Return a thread with two replies of the model, with thinking, calls, errors and a picture.
 
-    The server has to be scripted with `STORY`.
+    The server must be scripted with `STORY`.
     """
     transcript = thread(turn("system", "You are Ada."), turn("user", "Hello.", ref="assignment"))
     first = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-    transcript.add(written(first, model.name))
+    transcript.add(as_turn(first, model.name))
     one, two, three = first.calls
     transcript.add(
         turn("intent", one.name, ref=one.id),
@@ -64,7 +64,7 @@ async def told_by(model: Asked, server: ModelServer) -> list[Turn]:
         turn("user", "What do you see?", ref="msg_1", attachments=(PAPER, NOTE)),
     )
     second = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
-    transcript.add(written(second, model.name), turn("user", "Thank you.", ref="msg_2"))
+    transcript.add(as_turn(second, model.name), turn("user", "Thank you.", ref="msg_2"))
     assert server.refused == []
     return transcript.turns
 
@@ -82,7 +82,7 @@ STORY = (
 
 
 def long_thread(replies: int) -> list[Turn]:
-    """System, assignment, and so many replies with two calls each and their answers."""
+    """Return system, assignment, and this many replies with two answered calls each."""
     turns = [turn("system", "You are Ada."), turn("user", "Hello.")]
     for number in range(replies):
         calls = tuple(tool_call(f"c{number}_{n}", "read_file", path="ä.md") for n in range(2))

@@ -1,4 +1,4 @@
-"""Five fields become moments: on the days clocks are set, too, and never twice."""
+"""Cron expressions: their slots, also on days with a time change, and none twice."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -15,7 +15,7 @@ ZONES = (BERLIN, NEW_YORK, LORD_HOWE)
 
 
 def slots(expression: str, zone: str, day: str, days: int = 1) -> list[str]:
-    """What the zone's clock shows when it happens, with its offset, on these days."""
+    """Return the local times of all slots on these days, with their UTC offsets."""
     start = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     local = datetime.fromisoformat(day) + timedelta(days=days)
     end = local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC) - timedelta(seconds=1)
@@ -35,7 +35,7 @@ def slots(expression: str, zone: str, day: str, days: int = 1) -> list[str]:
         ("0 0 29 2 *", "2097-01-05T09:00", "2104-02-29T00:00"),
         ("0 0 31 * *", "2026-01-31T00:00", "2026-03-31T00:00"),
         ("30 8-18/5 * * 1-5", "2026-01-09T18:31", "2026-01-12T08:30"),
-        ("0 0 13 * FRI", "2026-01-05T09:00", "2026-01-09T00:00"),  # either kind of day will do
+        ("0 0 13 * FRI", "2026-01-05T09:00", "2026-01-09T00:00"),  # either day matches
         ("0 0 13 * FRI", "2026-01-09T00:00", "2026-01-13T00:00"),
         ("0 0 */2 * FRI", "2026-01-05T09:00", "2026-01-09T00:00"),  # a star: both must match
         ("0 0 * * FRI-SUN", "2026-01-10T00:00", "2026-01-11T00:00"),
@@ -47,7 +47,7 @@ def slots(expression: str, zone: str, day: str, days: int = 1) -> list[str]:
         ("@yearly", "2026-01-05T09:00", "2027-01-01T00:00"),
     ],
 )
-def test_the_next_moment_is_the_first_that_matches(
+def test_the_next_slot_is_the_first_that_matches(
     expression: str, after: str, expected: str
 ) -> None:
     moment = parse(expression).next(datetime.fromisoformat(after).replace(tzinfo=UTC))
@@ -57,7 +57,7 @@ def test_the_next_moment_is_the_first_that_matches(
 @pytest.mark.parametrize(
     ("expression", "zone", "day", "expected"),
     [
-        # Clocks go from 02:00 to 03:00: what falls into the gap happens in its first minute after.
+        # Clocks go from 02:00 to 03:00: a slot in the gap fires in the first minute after it.
         ("30 2 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
         ("0 2,3 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
         ("*/20 2 * * *", BERLIN, "2026-03-29", ["03:00+02"]),
@@ -67,20 +67,20 @@ def test_the_next_moment_is_the_first_that_matches(
         ("30 2 * * *", NEW_YORK, "2026-03-08", ["03:00-04"]),
         ("15 2 * * *", LORD_HOWE, "2026-10-04", ["02:30+11"]),
         ("45 2 * * *", LORD_HOWE, "2026-10-04", ["02:45+11"]),
-        # Clocks go back an hour: fixed times happen once, intervals every time.
+        # Clocks go back an hour: fixed times fire once, intervals every time.
         ("30 2 * * *", BERLIN, "2026-10-25", ["02:30+02"]),
         ("0 2-3 * * *", BERLIN, "2026-10-25", ["02:00+02", "03:00+01"]),
         ("30 1 * * *", NEW_YORK, "2026-11-01", ["01:30-04"]),
         ("45 1 * * *", LORD_HOWE, "2026-04-05", ["01:45+11"]),
     ],
 )
-def test_fixed_times_happen_once_on_the_days_clocks_are_set(
+def test_fixed_times_fire_once_on_days_with_a_time_change(
     expression: str, zone: str, day: str, expected: list[str]
 ) -> None:
     assert [shown[:8] for shown in slots(expression, zone, day)] == expected
 
 
-def test_intervals_happen_every_time_the_clock_shows_them() -> None:
+def test_intervals_fire_every_time_the_local_clock_shows_them() -> None:
     assert slots("30 * * * *", BERLIN, "2026-10-25")[:5] == [
         "00:30+02", "01:30+02", "02:30+02", "02:30+01", "03:30+01"
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_intervals_happen_every_time_the_clock_shows_them() -> None:
     assert len(slots("* * * * *", BERLIN, "2026-10-25")) == 25 * 60
 
 
-def test_a_day_that_a_zone_left_out_is_made_up_for_once() -> None:
+def test_a_slot_on_a_day_that_the_zone_skipped_fires_once() -> None:
     after = datetime(2011, 12, 29, 23, 30, tzinfo=UTC)
     first = parse("0 12 * * *", "Pacific/Apia").next(after)
     assert first is not None
@@ -117,7 +117,9 @@ EXPRESSIONS = (
     start=st.integers(0, 3 * 365 * 1440),
     length=st.integers(0, 3000),
 )
-def test_counting_agrees_with_visiting(expression: str, zone: str, start: int, length: int) -> None:
+def test_counting_slots_agrees_with_listing_them(
+    expression: str, zone: str, start: int, length: int
+) -> None:
     schedule = parse(expression, zone)
     first = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=start)
     last = first + timedelta(minutes=length)
@@ -133,7 +135,7 @@ def test_counting_agrees_with_visiting(expression: str, zone: str, start: int, l
     zone=st.sampled_from(ZONES),
     start=st.integers(0, 3 * 365 * 1440),
 )
-def test_every_moment_shows_what_was_asked_for_or_ends_a_gap(
+def test_every_slot_matches_the_expression_or_follows_a_time_change(
     expression: str, zone: str, start: int
 ) -> None:
     schedule = parse(expression, zone)
@@ -172,13 +174,13 @@ def test_every_moment_shows_what_was_asked_for_or_ends_a_gap(
         ("@never", "'@never' is not known; there are @annually, @daily"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_reason(expression: str, said: str) -> None:
+def test_an_invalid_expression_is_refused_with_the_reason(expression: str, said: str) -> None:
     with pytest.raises(Refused) as refused:
         parse(expression)
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../etc/passwd", "Europe", "CET+1"])
-def test_a_zone_nobody_knows_is_refused(zone: str) -> None:
+def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     with pytest.raises(Refused, match="is not a time zone"):
         parse("* * * * *", zone)

@@ -25,12 +25,12 @@ def test_a_span_is_read_as_minutes_since_midnight(text: str, span: Hours) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "8-20", "08:00-08:00", "24:00-07:00", "08:00-24:01", "x"])
-def test_a_text_that_is_no_span_is_refused(text: str) -> None:
+def test_an_invalid_span_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="is not a span of hours; write two times such as 08:00"):
         hours.parse(text)
 
 
-def test_a_time_that_the_clock_jumps_over_is_reached_after_the_jump() -> None:
+def test_a_time_that_the_clock_skips_begins_after_the_skipped_hour() -> None:
     # At 02:00 on 29 March 2026 the clocks of Berlin are set to 03:00, which is 01:00 UTC.
     before = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
     after = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
@@ -39,7 +39,7 @@ def test_a_time_that_the_clock_jumps_over_is_reached_after_the_jump() -> None:
     assert span.next_begin(before, BERLIN) == after
 
 
-def test_in_the_hour_that_comes_twice_the_second_time_counts_too() -> None:
+def test_both_passes_of_a_repeated_hour_count() -> None:
     # At 03:00 on 25 October 2026 (01:00 UTC) the clocks of Berlin are set back to 02:00.
     span = hours.parse("22:00-02:30")
     first, second = (datetime(2026, 10, 25, hour, 10, tzinfo=UTC) for hour in (0, 1))

@@ -1,11 +1,11 @@
-"""Likeness: what is merged, what is shown as a pair, and what is left alone."""
+"""Similarity: which statements are merged, which contradict each other, which are independent."""
 
 import pytest
 
 from agiraph.domain.similarity import Verdict, compare
 
 CASES: list[tuple[str, str, Verdict]] = [
-    # The same words, or the same in other words.
+    # The same statement, perhaps in other words.
     ("SEC filings are reliable.", "SEC filings are reliable", "less"),
     ("sec  filings ARE reliable!", "SEC filings are reliable", "less"),
     ("Are SEC filings reliable", "SEC filings are reliable", "same"),
@@ -30,7 +30,7 @@ CASES: list[tuple[str, str, Verdict]] = [
     ("SEC filings are unreliable sources", "SEC filings are reliable sources", "opposed"),
     ("Volatility decreases before earnings", "Volatility increases before earnings", "opposed"),
     ("User prefers coffee over tea", "User prefers tea over coffee", "opposed"),
-    # Two things.
+    # Two independent statements.
     ("AMD reports earnings in February", "NVIDIA reports earnings in February", "other"),
     ("AMD reports earnings in March", "NVIDIA reports earnings in February", "other"),
     ("User's name is Ada", "User's cat is Ada", "other"),
@@ -48,11 +48,11 @@ CASES: list[tuple[str, str, Verdict]] = [
 
 
 @pytest.mark.parametrize(("new", "old", "verdict"), CASES)
-def test_two_statements(new: str, old: str, verdict: Verdict) -> None:
+def test_two_statements_are_the_same_opposed_or_other(new: str, old: str, verdict: Verdict) -> None:
     assert compare(new, old) == verdict
 
 
 @pytest.mark.parametrize(("new", "old", "verdict"), CASES)
-def test_opposition_and_difference_hold_both_ways(new: str, old: str, verdict: Verdict) -> None:
+def test_opposed_and_other_are_symmetric(new: str, old: str, verdict: Verdict) -> None:
     if verdict in ("opposed", "other"):
         assert compare(old, new) == verdict

@@ -1,4 +1,4 @@
-"""What a person decides by is shown to the last character."""
+"""Approvals show a call to the last character, hidden characters included."""
 
 import re
 
@@ -12,12 +12,12 @@ CODE = re.compile("⟨U\\+([0-9A-F]{4,6})⟩")
 
 
 def read_back(shown: str) -> str:
-    """The text that a shown one stands for."""
+    """Return the original of a shown text."""
     return CODE.sub(lambda found: chr(int(found[1], 16)), shown)
 
 
 @given(st.text())
-def test_what_is_shown_means_one_text_only_and_hides_nothing(text: str) -> None:
+def test_a_shown_text_is_unambiguous_and_printable(text: str) -> None:
     shown = visible(text)
     assert read_back(shown) == text
     assert shown.replace("\n", "").isprintable()
@@ -36,7 +36,7 @@ def test_what_is_shown_means_one_text_only_and_hides_nothing(text: str) -> None:
         ("⟨U+202E⟩", "⟨U+27E8⟩U+202E⟩"),
     ],
 )
-def test_characters_that_a_screen_hides_or_obeys_are_code_points(text: str, shown: str) -> None:
+def test_invisible_and_control_characters_are_shown_as_code_points(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -52,7 +52,7 @@ def test_a_call_is_shown_whole_with_each_argument_behind_a_bar() -> None:
     ]
 
 
-def test_a_long_line_is_cut_to_the_width_and_goes_on_behind_another_bar() -> None:
+def test_a_long_line_is_wrapped_and_continues_behind_another_bar() -> None:
     lines = call_lines("bash", {"command": f"{'x' * 30}漢漢漢漢漢漢 ; rm"}, width=30)
     assert lines == [
         "bash",

@@ -1,4 +1,4 @@
-"""Invariants: what must hold at the moment of a kill, and after the recovery from it."""
+"""Invariants: checks at the moment of a kill, and after the recovery from it."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from agiraph.domain.ids import NodeId, TeamId
 from agiraph.home.layout import Home
 
 WHOLE_FILES = {"half and whole", "half or whole", "the draft\n"}
-"""Every content a scenario ever writes under a final name."""
+"""Every content that a scenario writes under a final name."""
 
 
 class Ledger:
-    """What happened outside the database, written down where no crash of ours can reach it."""
+    """A file of outside effects, beside the home: no crash of the runtime can damage it."""
 
     def __init__(self, home: Path) -> None:
         self.path = home.parent / "ledger"
@@ -35,7 +35,7 @@ class Ledger:
 
 
 def database(home: Path) -> sqlite3.Connection:
-    """The home's database, with the journal and the events by their owners."""
+    """Open the home's database, with views of turns by thread and of events by team."""
     connection = sqlite3.connect(home / "agiraph.db")
     connection.row_factory = sqlite3.Row
     if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
@@ -51,10 +51,10 @@ def database(home: Path) -> sqlite3.Connection:
 
 
 def at_kill(home: Path) -> Iterator[str]:
-    """What others can see at any moment: I1, I3, I7, I8, I15, I16."""
+    """Check what other processes can see at any moment: I1, I3, I7, I8, I15, I16."""
     if not (home / "agiraph.db").exists():
         if Ledger(home).all("acknowledged"):
-            yield "I1: something was acknowledged and there is no database"
+            yield "I1: something was acknowledged, but there is no database"
         return
     with closing(database(home)) as db:
         [verdict] = db.execute("pragma integrity_check").fetchone()
@@ -62,7 +62,7 @@ def at_kill(home: Path) -> Iterator[str]:
             yield f"I15: {verdict}"
         if not db.execute("select 1 from sqlite_master where name = 'nodes'").fetchone():
             if Ledger(home).all("acknowledged"):
-                yield "I1: something was acknowledged and there are no tables"
+                yield "I1: something was acknowledged, but there are no tables"
             return
         yield from _acknowledged(db, home)
         yield from _dense(db)
@@ -72,7 +72,7 @@ def at_kill(home: Path) -> Iterator[str]:
 
 
 def after_recovery(home: Path) -> Iterator[str]:
-    """What must have come of it in the end: the rest of I1 to I16."""
+    """Check the final state: the rest of I1 to I16."""
     yield from at_kill(home)
     with closing(database(home)) as db:
         yield from _ended(db)
@@ -80,14 +80,14 @@ def after_recovery(home: Path) -> Iterator[str]:
         yield from _messages_once(db)
         yield from _effects(db, home)
         yield from _money(db, home)
-        yield from _made_once(db)
-        yield from _told(db)
+        yield from _delegated_once(db)
+        yield from _ends_reported(db)
     yield from _processes(home)
     yield from _leftovers(home)
 
 
 def fingerprint(home: Path) -> str:
-    """Everything a restart with nothing to do must leave as it was (I13)."""
+    """Hash everything that a restart with nothing to do must not change (I13)."""
     digest = hashlib.sha256()
     with closing(database(home)) as db:
         tables = [r[0] for r in db.execute("select name from sqlite_master where type = 'table'")]
@@ -106,7 +106,7 @@ def _acknowledged(db: sqlite3.Connection, home: Path) -> Iterator[str]:
         column = "in_reply_to" if table == "answers" else "id"
         table = "messages" if table == "answers" else table
         if not db.execute(f"select 1 from {table} where {column} = ?", (identity,)).fetchone():
-            yield f"I1: {line} was acknowledged and is gone"
+            yield f"I1: {line} was acknowledged and is lost"
 
 
 def _dense(db: sqlite3.Connection) -> Iterator[str]:
@@ -116,7 +116,8 @@ def _dense(db: sqlite3.Connection) -> Iterator[str]:
             f" from {name} group by {owner}"
         ):
             if (row["a"], row["b"]) != (1, row["n"]):
-                yield f"I3/I16: {name} of {row['o']} run {row['a']}..{row['b']}, {row['n']} of them"
+                span = f"{row['n']} numbers from {row['a']} to {row['b']}"
+                yield f"I3/I16: the {name} of {row['o']} has {span}"
 
 
 def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
@@ -127,18 +128,18 @@ def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
             yield from (f"I7: {problem}" for problem in node.verify())
             on_disk = dict(node.manifest().files)
             if row["status"] == "completed" and json.loads(row["manifest"]) != on_disk:
-                yield f"I7: the manifest of {row['id']} is not what was published"
+                yield f"I7: the manifest of {row['id']} differs from its published files"
         elif row["status"] == "completed":
             yield f"I7: {row['id']} is completed and has published nothing"
 
 
 def _ends_together(db: sqlite3.Connection) -> Iterator[str]:
-    """A call that ends a node is answered in the transaction that ends it."""
+    """Check that a call that ends a node is answered in the transaction that ends it."""
     for row in db.execute(
         "select n.id, n.status from journal t join nodes n on n.id = t.node_id"
         " where t.role = 'tool' and t.text like 'Published: %' and n.status <> 'completed'"
     ):
-        yield f"{row['id']} was handed in and is {row['status']}"
+        yield f"{row['id']} was submitted and is {row['status']}"
 
 
 def _whole_files(home: Path) -> Iterator[str]:
@@ -147,17 +148,17 @@ def _whole_files(home: Path) -> Iterator[str]:
             yield f"I8: {file.name} is torn: {file.read_text()!r}"
 
 
-def _cut_off(db: sqlite3.Connection) -> set[str]:
-    """The programs that a kill cut off: they fail, because nobody knows what they did."""
+def _interrupted_programs(db: sqlite3.Connection) -> set[str]:
+    """Return the nodes whose program a kill interrupted: they fail, their effects are unknown."""
     failed = db.execute("select data from story where type = 'node.failed'")
     told = [json.loads(row["data"]) for row in failed]
     return {data["node_id"] for data in told if "The program was cut off" in data["result"]}
 
 
 def _ended(db: sqlite3.Connection) -> Iterator[str]:
-    cut_off = _cut_off(db)
+    interrupted = _interrupted_programs(db)
     for row in db.execute("select id, status, stop_reason, waiting_reason from nodes"):
-        if row["id"] in cut_off and row["status"] == "failed":
+        if row["id"] in interrupted and row["status"] == "failed":
             continue
         if row["status"] not in ("completed", "failed", "cancelled"):
             yield f"{row['id']} is left {row['status']}: {row['waiting_reason']}"
@@ -183,11 +184,12 @@ def _answered_calls(db: sqlite3.Connection) -> Iterator[str]:
         data = json.loads(row["data"])
         told[data["node_id"], data["call_id"]] += 1
     if answered != told:
-        yield f"I16: answered {answered - told} and told {told - answered} beyond the other"
+        silent, invented = answered - told, told - answered
+        yield f"I16: answers without event {silent}, events without answer {invented}"
 
 
 def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
-    """I2, I6, I11: every message once, in order, and every answer at its question."""
+    """I2, I6, I11: every message is delivered once, in order, and every answer to its question."""
     texts = Counter(
         (r["recipient"], r["kind"], r["text"]) for r in db.execute("select * from messages")
     )
@@ -196,17 +198,17 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
     for r in db.execute("select thread_id, ref from journal where ref like 'msg_%' order by seq"):
         heard.setdefault(r["thread_id"], []).append(r["ref"])
     every = Counter(ref for refs in heard.values() for ref in refs)
-    yield from (f"I2: {ref} was heard {n} times" for ref, n in every.items() if n != 1)
+    yield from (f"I2: {ref} was delivered {n} times" for ref, n in every.items() if n != 1)
     for refs in heard.values():
         if refs != sorted(refs):
-            yield f"I2: heard out of order: {refs}"
+            yield f"I2: delivered out of order: {refs}"
     for row in db.execute("select * from messages where kind = 'message' and sender = 'human'"):
         task = db.execute("select 1 from nodes where task like ?", (f"%{row['text']}%",)).fetchone()
         asked = db.execute(
             "select 1 from journal where text like ?", (f"%{row['text']}%",)
         ).fetchone()
         if row["seen_at"] is None or not (task or asked):
-            yield f"I2: {row['text']!r} was never heard"
+            yield f"I2: {row['text']!r} was never delivered"
     for row in db.execute(
         "select q.text as question, a.text as answer from messages q"
         " join messages a on a.in_reply_to = q.id where q.kind = 'question'"
@@ -217,11 +219,11 @@ def _messages_once(db: sqlite3.Connection) -> Iterator[str]:
         if not db.execute(
             "select 1 from messages where text = ? and kind = 'answer'", (row["text"],)
         ).fetchone():
-            yield f"I11: {row['text']!r} in a thread, and in no answer"
+            yield f"I11: {row['text']!r} is in a thread, but in no answer"
 
 
 def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    """I5: a command ran at most once for each time it was asked for, and if it says so, it did."""
+    """I5: a command ran at most once per call, and at least once per call that reports success."""
     ran = Counter(Ledger(home).all("effect"))
     asked: Counter[str] = Counter()
     said: Counter[str] = Counter()
@@ -238,13 +240,13 @@ def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
             said[token] += answer is not None and answer["text"].startswith("[exit code 0]")
     for token in asked | ran:
         if ran[token] > asked[token]:
-            yield f"I5: {token} was asked for {asked[token]} times and ran {ran[token]} times"
+            yield f"I5: {token} was called {asked[token]} times and ran {ran[token]} times"
         if said[token] > ran[token]:
-            yield f"I5: {token} is said to have run {said[token]} times and ran {ran[token]}"
+            yield f"I5: {token} reported success {said[token]} times and ran {ran[token]} times"
 
 
-def _made_once(db: sqlite3.Connection) -> Iterator[str]:
-    """A task that was given away once is on the board once."""
+def _delegated_once(db: sqlite3.Connection) -> Iterator[str]:
+    """Check that each delegated task has exactly one node."""
     given: Counter[str] = Counter()
     for row in db.execute("select node_id, calls from journal where role = 'assistant'"):
         made = [call["name"] for call in json.loads(row["calls"] or "[]")]
@@ -253,12 +255,12 @@ def _made_once(db: sqlite3.Connection) -> Iterator[str]:
         "select parent_id, count(*) as n from nodes where parent_id is not null group by parent_id"
     ):
         if row["n"] != given[row["parent_id"]]:
-            said = f"{row['parent_id']} gave {given[row['parent_id']]} tasks away"
+            said = f"{row['parent_id']} delegated {given[row['parent_id']]} tasks"
             yield f"{said} and has {row['n']} children"
 
 
-def _told(db: sqlite3.Connection) -> Iterator[str]:
-    """No result is lost: whoever gave a task away has read how it ended; nobody is told twice."""
+def _ends_reported(db: sqlite3.Connection) -> Iterator[str]:
+    """Check that each delegated task's end reached its creator, and by one message at most."""
     for row in db.execute(
         "select n.id, n.creator_id, n.assignee_id from nodes n join agents a on a.id = n.creator_id"
         " where n.status in ('completed', 'failed') and n.creator_id <> n.assignee_id"
@@ -275,19 +277,19 @@ def _told(db: sqlite3.Connection) -> Iterator[str]:
             (row["id"], row["creator_id"]),
         ).fetchone()
         if read == 0 and not sent[1]:
-            yield f"the end of {row['id']} was never told"
+            yield f"the end of {row['id']} never reached its creator"
         if sent[0] > 1:
-            yield f"the end of {row['id']} was told {sent[0]} times"
+            yield f"the end of {row['id']} was reported {sent[0]} times"
 
 
 def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    """I12: every call to a model is paid for, and a crash repeats at most one of each queue."""
+    """I12: every model call is charged, and a crash repeats at most one per queue."""
     made = len(Ledger(home).all("llm"))
     crashes = max(0, len(Ledger(home).all("life")) - 1)
     [turns] = db.execute("select count(*) from journal where role = 'assistant'").fetchone()
     [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
     if paid < made:
-        yield f"I12: {made} calls were made and {paid} paid for"
+        yield f"I12: {made} model calls were made and {paid} charged"
     [queues] = db.execute(
         "select count(*) from (select distinct agent_id, kind from threads)"
     ).fetchone()
@@ -295,7 +297,7 @@ def _money(db: sqlite3.Connection, home: Path) -> Iterator[str]:
         yield f"I12: {made} calls for {turns} replies and {crashes} crashes"
     for row in db.execute("select thread_id, max(seq), role, ref from journal group by thread_id"):
         if (row["role"], row["ref"]) == ("intent", "thinking"):
-            yield f"I12: money is still held for {row['thread_id']}"
+            yield f"I12: money is still reserved for {row['thread_id']}"
 
 
 def _processes(home: Path) -> Iterator[str]:
@@ -313,6 +315,6 @@ def _processes(home: Path) -> Iterator[str]:
 
 def _leftovers(home: Path) -> Iterator[str]:
     for file in home.glob("teams/*/nodes/*/*"):
-        kept = ("_task.md", "_context.json", "_inbox.md", "_outbox.md")  # what a program talked by
+        kept = ("_task.md", "_context.json", "_inbox.md", "_outbox.md")  # the mailbox of a program
         if file.name not in ("_spec.md", "_refs.json", "scratch", "published", *kept):
             yield f"{file.name} is left in a node's folder"

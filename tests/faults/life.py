@@ -1,4 +1,4 @@
-"""A life, for the crash sweep: talk, work, looking back, a briefing, research and a schedule."""
+"""Life: a sweep scenario with chat, work, reflection, a briefing, research and a schedule."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ from agiraph.testing import ManualClock, Says, World, call, says
 from agiraph.web.access import Web
 from agiraph.web.search import Hit, LocalEngine
 from tests.faults.invariants import Ledger, database
-from tests.faults.scenarios import counted, found_once, step
+from tests.faults.scenarios import counting_model, found_team_once, step
 
 START = datetime.fromisoformat("2026-01-05T09:30:00+00:00")
 SLOTS = 2
@@ -31,7 +31,7 @@ def _last(request: Request) -> str:
     return next(t.text for t in reversed(request.transcript.turns) if t.role == "user")
 
 
-def _given(request: Request) -> str:
+def _assignment(request: Request) -> str:
     return next(t.text for t in request.transcript.turns if t.ref == "assignment")
 
 
@@ -47,7 +47,7 @@ def _reply(request: Request) -> Says:
     return says(f"I'll do it: {_last(request)}")
 
 
-def _look_back(request: Request) -> Says:
+def _reflect(request: Request) -> Says:
     if "worth keeping" in _last(request):
         kept = {"type": "fact", "content": "Beans come in bags of ten.", "confidence": 0.8}
         return says(json.dumps({"insights": [{**kept, "work": 1}]}))
@@ -61,8 +61,10 @@ def react(request: Request) -> Says:
     if "You are talking with the human" in system:
         return _reply(request)
     if "now look back on it" in system:
-        return _look_back(request)
-    if "web_search" in {tool.name for tool in request.tools} and "How do beans" in _given(request):
+        return _reflect(request)
+    if "web_search" in {tool.name for tool in request.tools} and "How do beans" in _assignment(
+        request
+    ):
         if step(request) == 0:
             return says(call("web_search", query="beans in bags"))
         return says(call("publish", summary=REPORT))
@@ -92,9 +94,9 @@ async def life(home: Path) -> None:
     beans = Hit(title="About beans", url="http://example.org/beans", snippet="beans in bags")
     web = Web(engine=LocalEngine([beans]))
     world = World(home, clock=ManualClock(_now(home)), web=web)
-    world.model("ada", counted(home, react))
+    world.model("ada", counting_model(home, react))
     await world.start()
-    await found_once(world, learns=True, start=False, mode="infinite")
+    await found_team_once(world, learns=True, start=False, mode="infinite")
     [team] = await world.store.read(rows.every)
     agent = (await world.store.read(rows.members, team.id))[0]
     await world.settle()
@@ -115,7 +117,7 @@ async def life(home: Path) -> None:
 
 
 def after_recovery(home: Path) -> Iterator[str]:
-    """Each message answered once, each insight stored once, each slot accounted for, and so on."""
+    """Check that each message, insight, slot, briefing and report was handled exactly once."""
     with closing(database(home)) as db:
         yield from _answered_once(db)
         yield from _learned_once(db)
@@ -137,13 +139,13 @@ def _answered_once(db: sqlite3.Connection) -> Iterator[str]:
             "select count(*) from nodes where lane = 'work' and task = ?", (row["text"],)
         ).fetchone()
         if tasks != int(row["text"].startswith("Count")):
-            yield f"{row['text']!r} became work {tasks} times"
+            yield f"{row['text']!r} became a node {tasks} times"
     [said] = db.execute("select count(*) from messages where sender = 'human'").fetchone()
     if said != len(SAID):
-        yield f"{said} messages of the person are there"
+        yield f"{said} messages of the person are stored"
     [known] = db.execute("select count(*) from memories").fetchone()
     if known != 1:
-        yield f"what should be remembered once is there {known} times"
+        yield f"the memory is stored {known} times"
 
 
 def _learned_once(db: sqlite3.Connection) -> Iterator[str]:
@@ -152,11 +154,11 @@ def _learned_once(db: sqlite3.Connection) -> Iterator[str]:
         " where t.kind = 'work' and a.persistent"
     ):
         if row["closed_at"] is None or row["harvested_at"] is None:
-            yield f"{row['id']} was not looked back on"
+            yield f"{row['id']} was not reflected on"
     active = Counter(
         row["content"] for row in db.execute("select * from insights where status = 'active'")
     )
-    yield from (f"{content!r} is known {n} times" for content, n in active.items() if n != 1)
+    yield from (f"{content!r} is stored {n} times" for content, n in active.items() if n != 1)
     by_thread = Counter(
         (row["source_thread_id"], row["content"]) for row in db.execute("select * from insights")
     )
@@ -168,17 +170,17 @@ def _fired_once(db: sqlite3.Connection) -> Iterator[str]:
         "select f.* from firings f join triggers t on t.id = f.trigger_id"
         " where t.type = 'scheduled'"
     ).fetchall()
-    accounted = sum(row["count"] for row in rows)
-    if accounted != SLOTS:
-        yield f"I10: {accounted} of {SLOTS} slots are accounted for: {[dict(r) for r in rows]}"
-    woken = Counter(row["node_id"] for row in rows if row["node_id"])
-    yield from (f"I10: {node} is the work of {n} slots" for node, n in woken.items() if n != 1)
+    recorded = sum(row["count"] for row in rows)
+    if recorded != SLOTS:
+        yield f"I10: {recorded} of {SLOTS} slots are recorded: {[dict(r) for r in rows]}"
+    nodes = Counter(row["node_id"] for row in rows if row["node_id"])
+    yield from (f"I10: {node} belongs to {n} slots" for node, n in nodes.items() if n != 1)
     [made] = db.execute(
         "select count(*) from nodes n join triggers t on t.id = n.trigger_id"
         " where t.type = 'scheduled' and n.lane = 'work'"
     ).fetchone()
     if made != sum(row["outcome"] == "fired" for row in rows):
-        yield f"I10: {made} pieces of work for {len(rows)} firings"
+        yield f"I10: {made} nodes for {len(rows)} firings"
 
 
 def _briefed_once(db: sqlite3.Connection) -> Iterator[str]:
@@ -186,7 +188,7 @@ def _briefed_once(db: sqlite3.Connection) -> Iterator[str]:
         "select node_id, count(*) as n from messages where kind = 'briefing' group by node_id"
     ):
         if row["n"] != 1:
-            yield f"{row['node_id']} briefed {row['n']} times"
+            yield f"{row['node_id']} sent {row['n']} briefings"
 
 
 def _reported_once(db: sqlite3.Connection) -> Iterator[str]:
@@ -196,4 +198,4 @@ def _reported_once(db: sqlite3.Connection) -> Iterator[str]:
         "select count(*) from messages where kind = 'message' and text like 'The research is done%'"
     ).fetchone()
     if (made, reports, told) != (1, 1, 1):
-        yield f"{made} pieces of research, {reports} reports, told {told} times"
+        yield f"{made} research nodes, {reports} reports, {told} chat messages about them"

@@ -27,7 +27,7 @@ from agiraph.tools.base import Tool
 
 
 def silent_rerun() -> None:
-    """A command that was begun is run again as if nothing had happened."""
+    """An interrupted command is run again without a report."""
     Transcript.intent = lambda self, call_id: None  # type: ignore[method-assign]
     from agiraph.tools import shell
 
@@ -54,7 +54,7 @@ def late_intent() -> None:
 
 
 def reruns_program() -> None:
-    """A program that a crash cut off is started again as if nothing had happened."""
+    """A program that a crash interrupted is started again without asking."""
 
     async def again(ctx: RunContext, run: program_runs.Run) -> None:
         return None
@@ -88,7 +88,7 @@ def _split(name: str) -> None:
 
 
 def inplace_write() -> None:
-    """A file is written where it stands, in two pieces."""
+    """A file is overwritten in place, in two pieces."""
 
     def write(self: safe_folder.Folder, rel: str, data: bytes, *, synced: bool = True) -> None:
         with self._parent(tuple(rel.split("/")), create=True) as parent:
@@ -103,7 +103,7 @@ def inplace_write() -> None:
 
 
 def move_publish() -> None:
-    """Files are published one after the other, under everybody's eyes."""
+    """Files are published one after the other, visible to readers meanwhile."""
 
     def publish(self: NodeFolder, summary: str, partial: bool = False) -> dict[str, str]:
         before = (
@@ -128,7 +128,7 @@ def move_publish() -> None:
 
 
 def split_answer() -> None:
-    """A question is closed in one transaction, and its asker told in the next."""
+    """A question is closed in one transaction, and its asker gets the answer in the next."""
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +164,7 @@ def split_end() -> None:
 
 
 def popped_mail() -> None:
-    """Messages are taken out of the mailbox in one transaction and written down in the next."""
+    """Messages are marked as seen in one transaction and added to the thread in the next."""
     catch_up = Steps.catch_up
 
     async def split(self: Steps, ctx: RunContext, *extra: Any) -> None:
@@ -184,12 +184,12 @@ def popped_mail() -> None:
 
 
 def unpaid_losses() -> None:
-    """A call that a crash cut off is not charged."""
+    """A model call that a crash interrupted is not charged."""
     spend.lose = lambda tx, lease, **_: None
 
 
 def split_reply() -> None:
-    """A reply and what it cost commit one after the other."""
+    """A reply and its cost commit one after the other."""
     think = Steps.think
     settle = spend.settle
 
@@ -207,12 +207,12 @@ def split_reply() -> None:
 
 
 def skipped_place() -> None:
-    """A thread that was taken up again leaves out a number."""
-    hold = threads.check_lease
+    """A thread skips a number when it is continued."""
+    check_lease = threads.check_lease
     seen: set[str] = set()
 
     def gapped(tx: Tx, lease: Lease) -> threads.AppendPoint:
-        page = hold(tx, lease)
+        page = check_lease(tx, lease)
         fresh = lease.thread_id not in seen and page.head > 0
         seen.add(lease.thread_id)
         return page._replace(head=page.head + 1) if fresh else page
@@ -221,7 +221,7 @@ def skipped_place() -> None:
 
 
 def split_conversation() -> None:
-    """What a person asked for becomes work in one transaction, and is answered in the next."""
+    """A person's request becomes a node in one transaction, and is answered in the next."""
     write = SqliteStore.write
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +240,7 @@ def split_conversation() -> None:
 
 
 def split_harvest() -> None:
-    """What was learned is stored in one transaction, and its thread marked in the next."""
+    """Insights are stored in one transaction, and their thread is marked in the next."""
     write = SqliteStore.write
     items._identity = lambda *_: new_id("insight")
 
@@ -280,9 +280,9 @@ def split_firing() -> None:
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
-    """The scenario that must bring it to light."""
+    """The scenario in which the sweep must catch it."""
     first: str = ""
-    """The points, by the beginning of their names, where it is looked for first."""
+    """The prefix of the fault points that are tried first."""
 
 
 ALL: dict[str, Planted] = {

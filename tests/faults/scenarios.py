@@ -1,4 +1,4 @@
-"""Scenarios for the crash sweep: each life goes on from whatever the last one left."""
+"""Scenarios for the crash sweep: each process continues from what the last one left on disk."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ React = Callable[[Request], Says]
 
 
 def step(request: Request) -> int:
-    """How many replies the thread has: where the script stands."""
+    """Return the number of replies in the thread: the script's position."""
     return sum(turn.role == "assistant" for turn in request.transcript.turns)
 
 
@@ -30,8 +30,8 @@ def _command(home: Path, token: str) -> str:
     return f"echo 'effect {token}' >> {home.parent / 'ledger'}"
 
 
-def counted(home: Path, react: React) -> ReactiveModel:
-    """A model that is this function, each of whose calls is in the ledger."""
+def counting_model(home: Path, react: React) -> ReactiveModel:
+    """Return a model that answers with this function and notes each call in the ledger."""
 
     def noted(request: Request) -> Says:
         Ledger(home).note("llm", str(step(request)))
@@ -43,13 +43,13 @@ def counted(home: Path, react: React) -> ReactiveModel:
 async def world_of(home: Path, react: React) -> World:
     Ledger(home).note("life")
     world = World(home)
-    world.model("ada", counted(home, react))
+    world.model("ada", counting_model(home, react))
     await world.start()
     return world
 
 
-async def found_once(world: World, **more: Any) -> NewTeam | None:
-    """The scenario's team, founded in whichever life gets to it first."""
+async def found_team_once(world: World, **more: Any) -> NewTeam | None:
+    """Found the scenario's team, unless an earlier process already did."""
     found = await world.store.read(rows.every)
     if found:
         return None
@@ -82,7 +82,7 @@ async def plain(home: Path) -> None:
                 return says(call("finish", summary="done"))
 
     world = await world_of(home, react)
-    await found_once(world)
+    await found_team_once(world)
     await world.settle()
     await world.stop()
 
@@ -111,7 +111,7 @@ async def effects(home: Path) -> None:
                 return says(call("finish", summary="done"))
 
     world = await world_of(home, react)
-    await found_once(world)
+    await found_team_once(world)
     await world.settle()
     await world.stop()
 
@@ -133,7 +133,7 @@ async def questions(home: Path) -> None:
                 return says(call("finish", summary="done"))
 
     world = await world_of(home, react)
-    await found_once(world)
+    await found_team_once(world)
     await world.settle()
     for _ in range(2):
         await _answer_all(world)
@@ -200,14 +200,14 @@ async def refusals(home: Path) -> None:
         Rule(tool="bash", pattern="*ask first*", action="ask"),
     )
     world = await world_of(home, react)
-    await found_once(world, permissions=rules)
+    await found_team_once(world, permissions=rules)
     await world.settle()
     await _answer_all(world)
     await world.settle()
     await world.stop()
 
 
-# ---- messages that come while it waits, and when it is done --------------------------------
+# ---- messages during a wait, and after the end ---------------------------------------------
 
 
 async def messages(home: Path) -> None:
@@ -219,7 +219,7 @@ async def messages(home: Path) -> None:
         return says(call("finish", summary=f"done after {step(request)}"))
 
     world = await world_of(home, react)
-    founded = await found_once(world)
+    founded = await found_team_once(world)
     await world.settle()
     for number in (1, 2, 3):
         if number == 3:
@@ -232,10 +232,10 @@ async def messages(home: Path) -> None:
 
 
 async def _say_once(world: World, number: int) -> None:
-    """A client that tries again after a crash, with the same key."""
+    """Send a message, as a client that retries after a crash with the same key."""
     [team] = await world.store.read(rows.every)
     [agent] = await world.store.read(rows.members, team.id)
-    # Longer than what the answer to an interrupted question repeats of it.
+    # Longer than the part that the answer to an interrupted question quotes.
     text = f"note {number} {'and so on ' * 300}"
     said = await world.say(agent.id, text, team_id=team.id, client_id=f"c{number}")
     Ledger(world.path).note("acknowledged", f"messages {said.id}")
@@ -247,7 +247,7 @@ def scenario(
     arm: Callable[[], object],
     *more: Check,
 ) -> Scenario:
-    """A scenario with the invariants that hold for all, and more of its own."""
+    """Return a scenario with the common invariants and additional checks."""
 
     def recovered(home: Path) -> Iterator[str]:
         for check in (after_recovery, *more):

@@ -1,4 +1,4 @@
-"""Teamwork, for the crash sweep: three levels, two stages, background work and messages."""
+"""Teamwork: a sweep scenario with three levels, two stages, background work and messages."""
 
 import re
 from collections import Counter
@@ -10,17 +10,17 @@ from agiraph.domain.chat import Turn
 from agiraph.providers.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import Ledger, database
-from tests.faults.scenarios import found_once, step, world_of
+from tests.faults.scenarios import found_team_once, step, world_of
 
-SOMEBODY = "new:scripted/ada"
+NEW_AGENT = "new:scripted/ada"
 
 
 def _assignment(request: Request) -> str:
     return next(t.text for t in request.transcript.turns if t.ref == "assignment")
 
 
-def _made(request: Request) -> list[str]:
-    """The ids of the nodes this thread has made, in order."""
+def _created(request: Request) -> list[str]:
+    """Return the ids of the nodes that this thread has created, in order."""
     tools = [t.text for t in request.transcript.turns if t.role == "tool"]
     return [found[1] for text in tools if (found := re.match(r"Created (node_\w+)", text))]
 
@@ -39,36 +39,36 @@ def _coordinate(request: Request) -> Says:
     calls = [c.name for t in request.transcript.turns for c in t.calls]
     if not calls:
         return says(
-            call("create_work_node", task="Part one", title="one", assigned_to=SOMEBODY),
+            call("create_work_node", task="Part one", title="one", assigned_to=NEW_AGENT),
             call("create_work_node", task="Part two", title="two"),
-            call("assign_task", agent=SOMEBODY, task="Aside", description="aside",
+            call("assign_task", agent=NEW_AGENT, task="Aside", description="aside",
                  run_in_background=True),
         )  # fmt: skip
     if _last_tool(request).startswith("Interrupted"):
-        return says(call("start_stage", name="s", nodes=_made(request)))
+        return says(call("start_stage", name="s", nodes=_created(request)))
     match calls[-1]:
         case "assign_task":
-            return says(call("start_stage", name="s", nodes=_made(request)))
+            return says(call("start_stage", name="s", nodes=_created(request)))
         case "start_stage":
             return says(call("reconvene", assessment="both are there"))
         case "reconvene":
-            [first, _] = _made(request)
+            [first, _] = _created(request)
             return says(
                 call("create_work_node", task="Part three", title="three", refs={"one": first},
                      depends_on=[_in_background(request)], if_unmet="go_on"),
             )  # fmt: skip
         case "create_work_node":
-            return says(call("task_output", id=_made(request)[-1], blocking=True))
+            return says(call("task_output", id=_created(request)[-1], blocking=True))
         case _:
             return says(call("finish", summary="all parts are there"))
 
 
 def _part(request: Request) -> Says:
-    """A worker of the second level, who gives part of it away and says so."""
+    """Play a worker of the second level, which delegates a part and reports it."""
     match step(request):
         case 0:
             return says(
-                call("assign_task", agent=SOMEBODY, task="A leaf", description="leaf"),
+                call("assign_task", agent=NEW_AGENT, task="A leaf", description="leaf"),
                 call("send_message", to="coordinator", content=f"begun {_title(request)}"),
             )
         case 1:
@@ -99,7 +99,7 @@ def react(request: Request) -> Says:
 
 async def teamwork(home: Path) -> None:
     world = await world_of(home, react)
-    await found_once(world)
+    await found_team_once(world)
     await world.settle()
     await world.stop()
 
@@ -108,7 +108,7 @@ async def teamwork(home: Path) -> None:
 
 
 def _program(home: Path) -> str:
-    """A program that notes each start, reports, waits until that was read, and hands in."""
+    """Return a program that notes each start, reports, waits until the report was read, submits."""
     node = '$(basename "$(dirname "$PWD")")'
     ledger = home.parent / "ledger"
     return (
@@ -120,7 +120,7 @@ def _program(home: Path) -> str:
 
 
 async def program(home: Path) -> None:
-    """The coordinator gives a program a task, and gives it again if the program was cut off."""
+    """Let the coordinator assign a task to a program, and again if the program was interrupted."""
 
     def hire(request: Request) -> Says:
         turns = request.transcript.turns
@@ -133,13 +133,13 @@ async def program(home: Path) -> None:
         return says(call("finish", summary="the draft is there"))
 
     world = await world_of(home, hire)
-    await found_once(world)
+    await found_team_once(world)
     await world.settle()
     await world.stop()
 
 
 def program_ran_once(home: Path) -> Iterator[str]:
-    """I5 for programs: at most one start for each task; a task whose run was cut off failed."""
+    """I5 for programs: at most one start per task; an interrupted task fails."""
     ran = Counter(Ledger(home).all("program"))
     with closing(database(home)) as db:
         for row in db.execute(
@@ -154,7 +154,7 @@ def program_ran_once(home: Path) -> Iterator[str]:
                 "select count(*) from messages where text like ?", (f"%half way {row['id']}%",)
             ).fetchone()[0]
             if lines != 1 and row["status"] == "completed":
-                yield f"I6: the line of {row['id']} was delivered {lines} times"
+                yield f"I6: the message of {row['id']} was delivered {lines} times"
 
 
 def _last_reply(turns: list[Turn]) -> int:

@@ -1,4 +1,4 @@
-"""A server that is killed at random keeps what it acknowledged, and does nothing twice."""
+"""A server that is killed at random loses nothing acknowledged, and does nothing twice."""
 
 import shutil
 from pathlib import Path
@@ -8,14 +8,14 @@ import pytest
 from tests.box import Box
 from tests.conftest import SweepLog, _free_port
 from tests.faults.attack.attack import attack
-from tests.faults.attack.ground import Violation
+from tests.faults.attack.context import Violation
 from tests.faults.attack.planted import ALL
 
 KILLS = 6
 MANY_KILLS = 200
-"""In one home, until it is given up for a new one: `make faults` makes at least as many."""
+"""Kills in one home, before a new one is used; `make faults` makes at least as many."""
 SOON_FOUND = frozenset({"gap_in_events", "repeated_report"})
-"""Planted bugs that one or two kills show; `make faults` plants the others, too."""
+"""Planted bugs that one or two kills reveal; `make faults` plants the others, too."""
 ENOUGH_TO_CATCH = 25
 
 
@@ -26,7 +26,7 @@ async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
     async with attack(tmp_path, _free_port(), seed=seed) as attacked:
         counts = await attacked.run(lambda kills: kills < KILLS)
         await attacked.close()
-    sweep_log.append(f"attack, seed {seed}: {_said(counts)}")
+    sweep_log.append(f"attack, seed {seed}: {_summary(counts)}")
 
 
 @pytest.mark.long(share=0.75)
@@ -38,13 +38,13 @@ async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothin
         folder = tmp_path / str(campaign)
         folder.mkdir()
 
-        def go_on(kills: int, first: bool = campaign == 0) -> bool:
+        def continues(kills: int, first: bool = campaign == 0) -> bool:
             return kills < MANY_KILLS and (first or box.is_open)
 
         async with attack(folder, _free_port(), seed=seed + campaign) as attacked:
-            counts = await attacked.run(go_on)
+            counts = await attacked.run(continues)
             await attacked.close()
-        sweep_log.append(f"attack, seed {seed + campaign}: {_said(counts)}")
+        sweep_log.append(f"attack, seed {seed + campaign}: {_summary(counts)}")
         shutil.rmtree(folder)
         campaign += 1
 
@@ -65,5 +65,5 @@ async def test_a_bug_planted_in_the_server_is_found_by_the_attack(
         sweep_log.append(f"planted {name}, found after {attacked.host.kills} kills")
 
 
-def _said(counts: dict[str, int]) -> str:
+def _summary(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items()) + ", 0 violations"

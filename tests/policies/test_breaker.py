@@ -1,4 +1,4 @@
-"""A model that goes in circles or falls silent is told once, and then stopped with a reason."""
+"""A model that loops or falls silent is warned once, and then stopped with a reason."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.providers.said import thread, tool_call, turn
 
-CIRCLE = (
+LOOP_WARNING = (
     "[Runtime] You go in circles: the same calls, 3 times over, with the same outcome. It will "
     "not turn out differently. Do something else, ask, or hand in what you have."
 )
@@ -19,7 +19,7 @@ NUDGE = (
     "[Runtime] You answered without calling a tool. If you are done, hand in with finish; "
     "if not, take the next step."
 )
-SAME = "The model went in circles: the same calls, 5 times over, with the same outcome."
+LOOP_REASON = "The model went in circles: the same calls, 5 times over, with the same outcome."
 FINISH = says(call("finish", summary="done"))
 LOOK = call("read_file", path="_spec.md")
 
@@ -32,17 +32,19 @@ async def run(world: World, *lines: Line) -> tuple[WorkNode, ScriptedModel]:
     return node, ada
 
 
-async def notices(world: World, node: WorkNode) -> list[str]:
-    """What the runtime itself said in the thread."""
+async def runtime_notes(world: World, node: WorkNode) -> list[str]:
+    """Return the runtime's own notes in the thread."""
     turns = await world.turns(node.id)
     return [t.text for t in turns if t.role == "user" and t.text.startswith("[Runtime]")]
 
 
-def ping_pong(*calls: Call, times: int) -> list[Says]:
+def repeat(*calls: Call, times: int) -> list[Says]:
     return [says(c) for c in calls] * times
 
 
-async def test_the_same_call_is_warned_about_once_and_stopped_at_the_fifth(world: World) -> None:
+async def test_a_repeated_call_is_warned_about_once_and_stopped_at_the_fifth_time(
+    world: World,
+) -> None:
     node, ada = await run(world, *[says("Again.", LOOK)] * 9)
 
     [told] = await world.inbox()
@@ -51,8 +53,8 @@ async def test_the_same_call_is_warned_about_once_and_stopped_at_the_fifth(world
         StopReason.LOOPING,
         5,
     )
-    assert await notices(world, node) == [CIRCLE]
-    assert (told.kind, told.text) == ("failure", SAME)
+    assert await runtime_notes(world, node) == [LOOP_WARNING]
+    assert (told.kind, told.text) == ("failure", LOOP_REASON)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -63,13 +65,13 @@ async def test_the_same_call_is_warned_about_once_and_stopped_at_the_fifth(world
         ((LOOK, call("list_files"), call("read_file", path="GOAL.md")), 15),
     ],
 )
-async def test_two_or_three_calls_in_turn_are_a_circle_too(
+async def test_two_or_three_alternating_calls_are_a_loop_too(
     world: World, calls: Sequence[Call], asked: int
 ) -> None:
-    node, ada = await run(world, *ping_pong(*calls, times=9))
+    node, ada = await run(world, *repeat(*calls, times=9))
 
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, asked)
-    assert await notices(world, node) == [CIRCLE]
+    assert await runtime_notes(world, node) == [LOOP_WARNING]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -84,58 +86,58 @@ async def test_two_or_three_calls_in_turn_are_a_circle_too(
     ],
     ids=["unknown tool", "no file", "wrong argument", "no object", "failing command"],
 )
-async def test_the_same_error_over_and_over_is_a_circle(world: World, wrong: Call) -> None:
+async def test_a_repeated_error_is_a_loop(world: World, wrong: Call) -> None:
     node, ada = await run(world, *[says(wrong)] * 9)
 
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 5)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_many_calls_in_a_reply_do_not_hide_a_circle(world: World) -> None:
+async def test_many_calls_in_one_reply_do_not_hide_a_loop(world: World) -> None:
     node, ada = await run(world, *[says(*[LOOK] * 20, call("bash", command="true"))] * 9)
 
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 5)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_looking_for_mail_is_no_circle(world: World) -> None:
+async def test_repeated_checks_for_mail_are_no_loop(world: World) -> None:
     node, _ = await run(world, *[says(call("check_messages"))] * 12, FINISH)
 
-    assert (node.result, await notices(world, node)) == ("done", [])
+    assert (node.result, await runtime_notes(world, node)) == ("done", [])
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_looking_for_mail_hides_no_circle(world: World) -> None:
-    node, ada = await run(world, *ping_pong(LOOK, call("check_messages"), times=9))
+async def test_checks_for_mail_do_not_hide_a_loop(world: World) -> None:
+    node, ada = await run(world, *repeat(LOOK, call("check_messages"), times=9))
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 9)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_call_whose_outcome_changes_is_no_circle(world: World) -> None:
+async def test_a_repeated_call_with_changing_outcomes_is_no_loop(world: World) -> None:
     count = call("bash", command="echo x >> log; wc -l < log")
     node, _ = await run(world, *[says(count)] * 8, FINISH)
 
-    assert (node.result, await notices(world, node)) == ("done", [])
+    assert (node.result, await runtime_notes(world, node)) == ("done", [])
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_whoever_heeds_the_warning_goes_on(world: World) -> None:
+async def test_a_model_that_heeds_the_warning_is_not_stopped(world: World) -> None:
     other = says(call("list_files"))
     node, _ = await run(world, *[says(LOOK)] * 3, other, *[says(LOOK)] * 2, FINISH)
 
-    assert (node.result, await notices(world, node)) == ("done", [CIRCLE])
+    assert (node.result, await runtime_notes(world, node)) == ("done", [LOOP_WARNING])
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_silent_reply_is_nudged_and_the_work_goes_on(world: World) -> None:
+async def test_a_reply_without_tool_calls_is_nudged_and_the_work_continues(world: World) -> None:
     node, ada = await run(world, says("Let me think."), says("Now.", LOOK), says("Hm."), FINISH)
 
     assert (node.result, node.stop_reason) == ("done", StopReason.FINISHED)
-    assert await notices(world, node) == [NUDGE, NUDGE]
+    assert await runtime_notes(world, node) == [NUDGE, NUDGE]
     assert ada.heard == NUDGE
 
 
-async def test_words_that_stay_words_are_taken_for_the_answer(world: World) -> None:
+async def test_a_second_reply_without_tool_calls_is_the_answer(world: World) -> None:
     node, ada = await run(world, says("I think it is 4."), says("It is 4."))
 
     assert (node.status, node.stop_reason, node.result, len(ada.requests)) == (
@@ -150,7 +152,7 @@ async def test_words_that_stay_words_are_taken_for_the_answer(world: World) -> N
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("nothing", ["", "  \n"])
-async def test_nothing_said_three_times_is_the_end(world: World, nothing: str) -> None:
+async def test_three_empty_replies_fail_the_node(world: World, nothing: str) -> None:
     node, ada = await run(world, *[says(nothing)] * 9)
 
     [told] = await world.inbox()
@@ -163,22 +165,22 @@ async def test_nothing_said_three_times_is_the_end(world: World, nothing: str) -
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_answer_after_nothing_is_an_answer(world: World) -> None:
+async def test_an_answer_after_empty_replies_counts(world: World) -> None:
     node, _ = await run(world, says(""), says(""), says("It is 4."))
 
     assert (node.stop_reason, node.result) == (StopReason.ANSWERED, "It is 4.")
 
 
-def test_without_tools_the_first_words_are_the_answer() -> None:
+def test_without_tools_the_first_reply_is_the_answer() -> None:
     heard = thread(turn("user", "What is 2 + 2?"), turn("assistant", "It is 4."))
 
     assert Breaker({}).verdict(heard) == Finished("It is 4.", StopReason.ANSWERED)
 
 
-def test_a_reply_whose_calls_have_no_answers_yet_is_no_circle() -> None:
+def test_calls_without_answers_yet_are_no_loop() -> None:
     made = [turn("assistant", "", calls=(tool_call(f"c{n}", "look"),)) for n in range(6)]
     answered = [t for n, m in enumerate(made) for t in (m, turn("tool", "x", ref=f"c{n}"))]
 
     assert Breaker({}).verdict(thread(turn("user", "Go."), *answered[:-1])) is None
     stopped = Breaker({}).verdict(thread(turn("user", "Go."), *answered))
-    assert stopped == Failed(StopReason.LOOPING, SAME)
+    assert stopped == Failed(StopReason.LOOPING, LOOP_REASON)

@@ -1,4 +1,4 @@
-"""Work stops where its budget ends: warned before, landed with what there is, never a call over."""
+"""A node stops at its budget: warned before, landed with its files so far, no call too many."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -26,10 +26,10 @@ def note(number: int) -> Says:
 async def run(world: World, budget: Budget) -> WorkNode:
     founded = await world.found("Take notes", budget=budget)
     await world.settle()
-    return await the_node(world, founded)
+    return await only_node(world, founded)
 
 
-async def the_node(world: World, founded: NewTeam) -> WorkNode:
+async def only_node(world: World, founded: NewTeam) -> WorkNode:
     [node] = await world.board(founded.team.id)
     return node
 
@@ -39,7 +39,7 @@ def is_partial(world: World, node: WorkNode) -> bool:
     return json.loads(manifest.read_text())["partial"]
 
 
-async def test_the_last_turn_is_for_landing_with_what_there_is(world: World) -> None:
+async def test_the_last_turn_is_for_landing_and_publishes_the_files_so_far(world: World) -> None:
     ada = world.script("ada", note(1), note(2), says("Two notes; a third is missing."))
     node = await run(world, Budget(turns=3))
 
@@ -56,7 +56,9 @@ async def test_the_last_turn_is_for_landing_with_what_there_is(world: World) -> 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("turns", [1, 2, 7])
-async def test_a_model_is_asked_as_often_as_allowed_and_no_more(world: World, turns: int) -> None:
+async def test_a_model_is_called_as_often_as_the_turn_limit_allows(
+    world: World, turns: int
+) -> None:
     ada = world.script("ada", *(note(n) for n in range(20)))
     node = await run(world, Budget(turns=turns))
 
@@ -64,7 +66,7 @@ async def test_a_model_is_asked_as_often_as_allowed_and_no_more(world: World, tu
     assert node.result == f"Note {turns - 1}."
 
 
-async def test_when_tokens_are_spent_no_call_is_made_for_landing(world: World) -> None:
+async def test_when_the_tokens_are_used_up_landing_makes_no_call(world: World) -> None:
     ada = world.script("ada", *(note(n) for n in range(1, 9)))
     node = await run(world, Budget(tokens=300))
 
@@ -89,7 +91,7 @@ class PricedModel:
         return Reply(text=f"Call {self.asked}.", calls=(made,), usage=Usage(usd=0.4))
 
 
-async def test_when_money_is_spent_no_call_is_made_for_landing(world: World) -> None:
+async def test_when_the_money_is_used_up_landing_makes_no_call(world: World) -> None:
     model = PricedModel()
     world.model("ada", model)
     node = await run(world, Budget(usd=1.0))
@@ -122,7 +124,7 @@ async def test_an_empty_envelope_starts_no_call(
     assert world.published(node) == {}
 
 
-async def test_when_time_is_spent_a_last_word_is_asked_for(world: World) -> None:
+async def test_when_the_time_is_used_up_a_last_answer_is_requested(world: World) -> None:
     def slowly(number: int) -> Says:
         world.clock.advance(seconds=50)
         return note(number)
@@ -139,7 +141,7 @@ async def test_when_time_is_spent_a_last_word_is_asked_for(world: World) -> None
     assert (ada.heard, len(ada.requests)) == (LANDING.format("time_spent"), 3)
 
 
-async def test_a_tool_may_be_called_so_often_and_no_more(world: World) -> None:
+async def test_a_tool_may_be_called_as_often_as_its_limit_allows(world: World) -> None:
     _, told = await made(
         world,
         call("bash", command="echo 1"),
@@ -166,7 +168,7 @@ async def test_calls_of_a_tool_are_counted_over_turns_and_restarts(world: World)
     await world.answer(question, "Yes.")
     await world.settle()
 
-    node = await the_node(world, founded)
+    node = await only_node(world, founded)
     answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
     used = "all 2 calls of bash that this work had are used; go on without it."
     assert answers[3] == f"Not allowed: {used}"
@@ -174,7 +176,7 @@ async def test_calls_of_a_tool_are_counted_over_turns_and_restarts(world: World)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_one_reply_does_not_get_around_a_limit_of_calls(world: World) -> None:
+async def test_many_calls_in_one_reply_do_not_exceed_a_tools_limit(world: World) -> None:
     calls: list[Call] = [call("bash", command=f"echo {n} >> a") for n in range(6)]
     node, told = await made(world, *calls, budget=Budget(calls={"bash": 2}))
 
@@ -188,7 +190,7 @@ async def test_near_the_end_the_model_is_warned_once_for_each_limit(world: World
     founded = await world.found("Take notes", budget=Budget(turns=11, tokens=100_000))
     await world.settle()
 
-    node = await the_node(world, founded)
+    node = await only_node(world, founded)
     heard = [t.text for t in await world.turns(node.id) if t.role == "user"]
     advice = "Bring the most important part to an end now, and hand in before the rest is gone."
     assert heard == [
@@ -210,27 +212,27 @@ async def test_a_warning_is_not_repeated_after_a_restart(world: World) -> None:
     await world.answer(question, "Yes.")
     await world.settle()
 
-    node = await the_node(world, founded)
+    node = await only_node(world, founded)
     warned = [t for t in await world.turns(node.id) if (t.ref or "").startswith("budget:")]
     assert (len(warned), node.result) == (1, "Four notes.")
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_crash_while_landing_lands_all_the_same(world: World) -> None:
+async def test_a_crash_during_landing_does_not_prevent_it(world: World) -> None:
     ada = world.script("ada", note(1), PowerCut(), says("One note."))
     founded = await world.found("Take notes", budget=Budget(turns=2))
     await world.settle()
     await world.restart()
     await world.settle()
 
-    node = await the_node(world, founded)
+    node = await only_node(world, founded)
     landings = [t for t in await world.turns(node.id) if t.ref == "landing"]
     assert (node.stop_reason, node.result) == (StopReason.TURNS_SPENT, "One note.")
     assert (len(landings), len(ada.requests), node.attempt) == (1, 3, 2)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_last_word_that_still_calls_tools_calls_none(world: World) -> None:
+async def test_tool_calls_in_the_last_answer_are_not_made(world: World) -> None:
     world.script("ada", note(1), note(2))
     node = await run(world, Budget(turns=2))
 

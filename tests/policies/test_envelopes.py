@@ -12,7 +12,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 
 
-def _employ(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) -> NodeId:
+def _hire_for_node(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) -> NodeId:
     worker = roster.hire(tx, team_id, name=name, role="worker", model=f"scripted/{name}")
     return planning.create(
         tx,
@@ -25,19 +25,21 @@ def _employ(tx: Tx, team_id: TeamId, parent: NodeId, name: str, budget: Budget) 
     ).id
 
 
-async def _parent(world: World, budget: Budget) -> NewTeam:
+async def _found_parent(world: World, budget: Budget) -> NewTeam:
     world.script("ada", says(call("ask_human", question="Shall we?")))
     founded = await world.found("Share an envelope", budget=budget)
     await world.settle()
     return founded
 
 
-async def test_what_children_spend_empties_the_parents_envelope(world: World) -> None:
-    founded = await _parent(world, Budget(tokens=500))
+async def test_spending_of_children_empties_the_parents_envelope(world: World) -> None:
+    founded = await _found_parent(world, Budget(tokens=500))
     assert founded.node is not None
     notes = [says(call("checkpoint", summary=f"step {n}")) for n in range(10)]
     world.script("bob", *notes)
-    child = await world.store.write(_employ, founded.team.id, founded.node.id, "bob", Budget())
+    child = await world.store.write(
+        _hire_for_node, founded.team.id, founded.node.id, "bob", Budget()
+    )
     await world.settle()
 
     node = await world.node(child)
@@ -46,16 +48,18 @@ async def test_what_children_spend_empties_the_parents_envelope(world: World) ->
     assert (total.calls, total.tokens) == (5, 600)  # the call that passed the limit was the last
 
 
-async def test_of_many_at_once_no_more_calls_are_made_than_the_envelope_holds(
+async def test_concurrent_children_make_no_more_calls_than_the_envelope_allows(
     world: World,
 ) -> None:
-    founded = await _parent(world, Budget(model_calls=9))
+    founded = await _found_parent(world, Budget(model_calls=9))
     assert founded.node is not None
     gate = asyncio.Event()
     for number in range(8):
         lines = [says(call("checkpoint", summary=f"step {n}")) for n in range(10)]
         world.script(f"w{number}", *lines).gate = gate
-        await world.store.write(_employ, founded.team.id, founded.node.id, f"w{number}", Budget())
+        await world.store.write(
+            _hire_for_node, founded.team.id, founded.node.id, f"w{number}", Budget()
+        )
     gate.set()
     await world.settle()
 
@@ -64,15 +68,17 @@ async def test_of_many_at_once_no_more_calls_are_made_than_the_envelope_holds(
     assert (total.calls, reasons) == (9, {StopReason.CALLS_SPENT})
 
 
-async def test_an_inner_envelope_stops_its_own_node_and_no_other(world: World) -> None:
-    founded = await _parent(world, Budget(tokens=100_000))
+async def test_an_empty_envelope_of_a_child_stops_only_that_child(world: World) -> None:
+    founded = await _found_parent(world, Budget(tokens=100_000))
     assert founded.node is not None
     world.script("bob", *[says(call("checkpoint", summary=f"step {n}")) for n in range(10)])
     world.script("eve", says(call("publish", summary="done")))
     poor = await world.store.write(
-        _employ, founded.team.id, founded.node.id, "bob", Budget(tokens=200)
+        _hire_for_node, founded.team.id, founded.node.id, "bob", Budget(tokens=200)
     )
-    rich = await world.store.write(_employ, founded.team.id, founded.node.id, "eve", Budget())
+    rich = await world.store.write(
+        _hire_for_node, founded.team.id, founded.node.id, "eve", Budget()
+    )
     await world.settle()
 
     assert (await world.node(poor)).stop_reason is StopReason.TOKENS_SPENT

@@ -1,4 +1,4 @@
-"""Rules allow, deny or ask; what a person approves is one call with its very arguments."""
+"""Rules allow, deny or ask; an approval is for one call with its exact arguments."""
 
 import pytest
 
@@ -18,8 +18,8 @@ def denied(tool: str, pattern: str) -> Told:
     )
 
 
-async def ask(world: World, command: str, *more: str) -> NewTeam:
-    """A team that wants to run commands and needs a person's word for each."""
+async def found_asking_team(world: World, command: str, *more: str) -> NewTeam:
+    """Found a team that runs these commands and needs approval for each."""
     world.script(
         "ada",
         says(*(call("bash", command=c) for c in (command, *more))),
@@ -30,7 +30,7 @@ async def ask(world: World, command: str, *more: str) -> NewTeam:
     return founded
 
 
-async def told(world: World, founded: NewTeam) -> list[Told]:
+async def tool_answers(world: World, founded: NewTeam) -> list[Told]:
     assert founded.node is not None
     answers = [t for t in await world.turns(founded.node.id) if t.role == "tool"]
     return [Told(t.text, t.failed) for t in answers]
@@ -66,7 +66,7 @@ async def test_the_first_rule_that_matches_decides(world: World) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_rule_is_about_the_argument_that_matters_not_the_one_written_first(
+async def test_a_rule_matches_the_significant_argument_and_not_the_first_one(
     world: World,
 ) -> None:
     rules = (
@@ -119,7 +119,7 @@ async def test_no_spelling_of_a_path_gets_around_a_rule(world: World) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_is_chained_to_an_allowed_command_is_not_allowed_with_it(world: World) -> None:
+async def test_a_command_chained_to_an_allowed_one_is_denied(world: World) -> None:
     rules = (
         Rule(tool="bash", action="allow", pattern="echo *"),
         Rule(tool="bash", action="deny"),
@@ -136,7 +136,7 @@ async def test_what_is_chained_to_an_allowed_command_is_not_allowed_with_it(worl
 async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_decide(
     world: World,
 ) -> None:
-    founded = await ask(world, "echo yes > a")
+    founded = await found_asking_team(world, "echo yes > a")
 
     [goal] = await world.board(founded.team.id)
     [question] = await world.questions(founded.team.id)
@@ -157,8 +157,8 @@ async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_dec
     assert list((folder(world, goal) / "scratch").iterdir()) == []
 
 
-async def test_what_is_approved_is_run_once_even_after_a_restart(world: World) -> None:
-    founded = await ask(world, "echo yes >> a; cat a")
+async def test_an_approved_call_runs_once_even_after_a_restart(world: World) -> None:
+    founded = await found_asking_team(world, "echo yes >> a; cat a")
     [question] = await world.questions(founded.team.id)
 
     await world.restart()
@@ -167,11 +167,11 @@ async def test_what_is_approved_is_run_once_even_after_a_restart(world: World) -
 
     [goal] = await world.board(founded.team.id)
     assert (goal.status, world.published(goal)) == (NodeStatus.COMPLETED, {"a": "yes\n"})
-    assert (await told(world, founded))[0] == Told("[exit code 0]\nyes")
+    assert (await tool_answers(world, founded))[0] == Told("[exit code 0]\nyes")
 
 
-async def test_what_is_denied_is_not_run_and_the_note_reaches_the_model(world: World) -> None:
-    founded = await ask(world, "echo no > a")
+async def test_a_denied_call_does_not_run_and_the_note_reaches_the_model(world: World) -> None:
+    founded = await found_asking_team(world, "echo no > a")
     [question] = await world.questions(founded.team.id)
 
     await world.restart()
@@ -180,13 +180,13 @@ async def test_what_is_denied_is_not_run_and_the_note_reaches_the_model(world: W
 
     [goal] = await world.board(founded.team.id)
     assert (goal.status, world.published(goal)) == (NodeStatus.COMPLETED, {})
-    assert (await told(world, founded))[0] == refused(
+    assert (await tool_answers(world, founded))[0] == refused(
         "The human refused this call. They say: Use write_file instead."
     )
 
 
-async def test_an_approval_holds_for_its_own_call_and_no_other(world: World) -> None:
-    founded = await ask(world, "echo one >> a", "echo two >> a")
+async def test_an_approval_applies_only_to_its_own_call(world: World) -> None:
+    founded = await found_asking_team(world, "echo one >> a", "echo two >> a")
     one, two = await world.questions(founded.team.id)
     await world.answer(two, decision="approve")
     await world.settle()
@@ -204,7 +204,7 @@ async def test_an_approval_holds_for_its_own_call_and_no_other(world: World) -> 
     assert world.published(goal) == {"a": "two\n"}
 
 
-async def test_the_same_call_made_again_is_asked_about_again(world: World) -> None:
+async def test_a_repeated_call_needs_another_approval(world: World) -> None:
     world.script(
         "ada",
         says(call("bash", command="echo once >> a")),
@@ -240,7 +240,7 @@ async def test_an_approval_carries_every_character_of_a_long_and_hostile_argumen
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_call_that_is_wrong_is_not_put_before_a_person(world: World) -> None:
+async def test_an_invalid_call_asks_for_no_approval(world: World) -> None:
     _, answers = await made(world, call("bash", cmd="ls"), permissions=ASK)
 
     usage = "It takes: command, timeout (optional), network (optional)."

@@ -1,4 +1,4 @@
-"""What the runtime's tests share."""
+"""Fixtures of the runtime's tests."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

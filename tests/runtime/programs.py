@@ -1,4 +1,4 @@
-"""Programs: giving a command work as a teammate, and knowing where it stands without waiting."""
+"""Programs: run a command as a teammate, and follow its progress without sleeping."""
 
 import asyncio
 import contextlib
@@ -29,10 +29,10 @@ bash -c 'exec -a {mark} sleep 1000' &
 setsid bash -c 'exec -a {mark} sleep 1000' &
 ( ( setsid bash -c 'exec -a {mark} sleep 1000' & ) & )
 until [ $(pgrep -cf '^{mark}') = 3 ]; do :; done
-echo ready > {gate}
+echo ready > {pipe}
 exec -a {mark} sleep 1000
 """
-"""Four processes, most of them hard to get rid of, that say when they are all there."""
+"""Four processes, most of them hard to kill; the pipe says when all of them run."""
 
 
 RUNTIME = """
@@ -56,11 +56,11 @@ asyncio.run(live())
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimeProcess:
     process: asyncio.subprocess.Process
 
-    async def tells(self, kind: str) -> None:
-        """Return when there is an event of this kind."""
+    async def wait_for(self, kind: str) -> None:
+        """Wait for an event of this type."""
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
             if line.decode().strip() == kind:
@@ -69,53 +69,53 @@ class Runtime:
 
 
 @contextlib.asynccontextmanager
-async def runtime(home: Path) -> AsyncGenerator[Runtime, None]:
-    """A runtime in a process of its own; in the end it is killed."""
+async def runtime_process(home: Path) -> AsyncGenerator[RuntimeProcess, None]:
+    """Run a runtime in a subprocess; kill it at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", RUNTIME, str(home)),
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
-        yield Runtime(process)
+        yield RuntimeProcess(process)
     finally:
         process.kill()
         await process.communicate()
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A pipe at which a program and its test wait for each other."""
+class NamedPipe:
+    """A named pipe at which a program and its test wait for each other."""
 
     path: Path
 
     @classmethod
-    def at(cls, path: Path) -> "Gate":
+    def create(cls, path: Path) -> "NamedPipe":
         os.mkfifo(path)
         return cls(path)
 
-    async def heard(self) -> str:
-        """What the program says here, as soon as it does."""
+    async def read(self) -> str:
+        """Return what the program writes, once it has written."""
         return (await asyncio.to_thread(self.path.read_text)).strip()
 
-    async def say(self, word: str) -> None:
-        """Give the program a word, as soon as it reads."""
-        await asyncio.to_thread(self.path.write_text, word + "\n")
+    async def write(self, line: str) -> None:
+        """Write a line to the program, once it reads."""
+        await asyncio.to_thread(self.path.write_text, line + "\n")
 
     def __str__(self) -> str:
         return str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """The processes of a program, found by the mark that all of them carry."""
+class MarkedProcesses:
+    """The processes of a program, found by a mark in their command lines."""
 
-    gate: Gate
+    pipe: NamedPipe
     mark: str = field(default_factory=lambda: f"mark-{uuid.uuid4().hex}")
 
     @property
     def command(self) -> str:
-        return STUBBORN.format(mark=self.mark, gate=self.gate)
+        return STUBBORN.format(mark=self.mark, pipe=self.pipe)
 
     def alive(self) -> list[int]:
         found: list[int] = []
@@ -126,10 +126,10 @@ class Crowd:
         return found
 
 
-def give(
+def create_program_task(
     tx: Tx, command: str, *, creator: str = OWNER, rules: tuple[Rule, ...] = (), **more: Any
 ) -> WorkNode:
-    """A piece of work for a program, on a team of its own."""
+    """Create a task for a program, in a new team."""
     founded = founding.create(
         tx,
         owner_id=OWNER,
@@ -155,13 +155,14 @@ def give(
     )
 
 
-async def given(world: World, command: str, **more: Any) -> WorkNode:
-    return await world.store.write(give, command, **more)
+async def start_program(world: World, command: str, **more: Any) -> WorkNode:
+    """Create a task for a program; it starts at once."""
+    return await world.store.write(create_program_task, command, **more)
 
 
-async def done(world: World, command: str, **more: Any) -> WorkNode:
-    """The node after the program has run."""
-    node = await given(world, command, **more)
+async def run_program(world: World, command: str, **more: Any) -> WorkNode:
+    """Run a program to its end; return its node."""
+    node = await start_program(world, command, **more)
     await world.settle()
     return await world.node(node.id)
 
@@ -171,12 +172,12 @@ def folder_of(world: World, node: WorkNode) -> Path:
 
 
 def context_of(world: World, node: WorkNode) -> dict[str, Any]:
-    """What the program was told about itself; for a node that has ended."""
+    """Return the content of `_context.json`. The node has ended."""
     return orjson.loads((folder_of(world, node) / "_context.json").read_bytes())
 
 
-async def said_by(world: World, node: WorkNode, *, to: str) -> list[str]:
-    """What the program said to somebody, oldest first; not what it handed in."""
+async def messages_from(world: World, node: WorkNode, *, to: str) -> list[str]:
+    """Return the messages from the program to a recipient, oldest first, without its result."""
     found: list[Message] = await world.store.read(_between, node, to)
     return [message.text for message in found]
 

@@ -1,4 +1,4 @@
-"""Receivers: a small web server and a small mail server, as reliable as a test wants them."""
+"""Receivers: a webhook server and a mail server that fail in the ways that a test chooses."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any, Literal
 
-Manner = Literal["take", "fail", "drop", "stall", "later"]
-"""Take it; refuse it; take it and hang up; take it and say nothing more; ask for an hour's time."""
+Behaviour = Literal["take", "fail", "drop", "stall", "later"]
+"""Accept; refuse; accept and close the connection; accept and never answer; `retry-after: 1800`."""
 
 
 def free_port() -> int:
@@ -24,21 +24,21 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Receiver:
-    """What came, and how the next ones are treated; the last manner stays."""
+    """A server on a loopback port. Each request uses up one behaviour; the last one repeats."""
 
-    manners: list[Manner] = field(default_factory=lambda: ["take"])
+    behaviours: list[Behaviour] = field(default_factory=lambda: ["take"])
     port: int = field(default_factory=free_port)
-    came: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    received: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
-    def next_manner(self) -> Manner:
-        return self.manners.pop(0) if len(self.manners) > 1 else self.manners[0]
+    def next_behaviour(self) -> Behaviour:
+        return self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise NotImplementedError
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator["Receiver"]:
-        """Listen until the test is done with it."""
+        """Listen until the end of the block."""
         tasks: set[asyncio.Task[Any]] = set()
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,7 +77,7 @@ class Post:
 
 
 @dataclass(slots=True)
-class Web(Receiver):
+class WebhookServer(Receiver):
     posts: list[Post] = field(default_factory=list)
 
     @property
@@ -91,8 +91,8 @@ class Web(Receiver):
         headers = {name.lower(): value for name, value in pairs}
         raw = await reader.readexactly(int(headers["content-length"]))
         self.posts.append(Post(headers, raw))
-        self.came.release()
-        match self.next_manner():
+        self.received.release()
+        match self.next_behaviour():
             case "take":
                 answer = "200 OK\r\ncontent-length: 2\r\n\r\nok"
             case "fail":
@@ -109,7 +109,7 @@ class Web(Receiver):
 
 
 @dataclass(slots=True)
-class Mail(Receiver):
+class MailServer(Receiver):
     mails: list[EmailMessage] = field(default_factory=list)
     envelopes: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
@@ -144,14 +144,14 @@ class Mail(Receiver):
                     await say("250 ok")
                 case "DATA":
                     await say("354 go on")
-                    await self._take((sender, tuple(recipients)), reader, say)
+                    await self._receive((sender, tuple(recipients)), reader, say)
                 case "QUIT":
                     return await say("221 bye")
                 case _:
                     await say("502 what?")
         return None
 
-    async def _take(
+    async def _receive(
         self,
         envelope: tuple[str, tuple[str, ...]],
         reader: asyncio.StreamReader,
@@ -164,8 +164,8 @@ class Mail(Receiver):
         assert isinstance(mail, EmailMessage)
         self.mails.append(mail)
         self.envelopes.append(envelope)
-        self.came.release()
-        match self.next_manner():
+        self.received.release()
+        match self.next_behaviour():
             case "take":
                 await say("250 taken")
             case "drop":

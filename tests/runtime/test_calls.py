@@ -1,4 +1,4 @@
-"""Every call gets one answer: good ones, bad ones, and those that a crash cut off."""
+"""Tool calls: each one gets one answer, be it valid, invalid or interrupted by a crash."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -29,7 +29,7 @@ WorldWith = Callable[..., AbstractAsyncContextManager[World]]
 
 @pytest.fixture
 def world_with(tmp_path: Path, database_url: str) -> WorldWith:
-    """A world with tools of the test's own."""
+    """Return a function that opens a world with the test's own tools."""
 
     @asynccontextmanager
     async def open_world(*tools: Tool) -> AsyncGenerator[World]:
@@ -39,7 +39,9 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
     return open_world
 
 
-async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> None:
+async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run(
+    world: World,
+) -> None:
     goal, told = await made(
         world,
         call("write_file", path="a.md", content="x"),
@@ -97,7 +99,7 @@ async def test_calls_with_the_same_id_get_an_answer_each(world: World) -> None:
     assert len(ada.requests) == 4
 
 
-async def test_of_two_hundred_calls_in_a_reply_thirty_two_are_made(world: World) -> None:
+async def test_of_two_hundred_calls_in_one_reply_only_thirty_two_run(world: World) -> None:
     calls = [call("checkpoint", summary=f"{n}") for n in range(200)]
     goal, told = await made(world, *calls)
 
@@ -106,7 +108,7 @@ async def test_of_two_hundred_calls_in_a_reply_thirty_two_are_made(world: World)
     assert goal.checkpoint == "31"
 
 
-async def test_calls_after_a_question_are_made_before_the_work_waits(world: World) -> None:
+async def test_calls_after_a_question_run_before_the_node_parks(world: World) -> None:
     ada = world.script(
         "ada",
         says(
@@ -161,7 +163,7 @@ async def test_an_answer_that_comes_while_other_calls_run_is_not_missed(
 
 @on_sqlite
 @pytest.mark.parametrize("error", [Refused("Not like this."), Misconfigured("No key is set.")])
-async def test_what_a_tool_refuses_is_told_to_the_model(
+async def test_a_tools_refusal_is_shown_to_the_model(
     world_with: WorldWith, error: Exception
 ) -> None:
     @tool(effect="repeatable")
@@ -176,7 +178,9 @@ async def test_what_a_tool_refuses_is_told_to_the_model(
 
 
 @on_sqlite
-async def test_a_tool_that_breaks_ends_the_work_with_what_it_said(world_with: WorldWith) -> None:
+async def test_an_exception_in_a_tool_fails_the_node_with_its_message(
+    world_with: WorldWith,
+) -> None:
     @tool(effect="repeatable")
     async def stumble(ctx: RunContext) -> Answer:
         """Stumble."""
@@ -198,7 +202,7 @@ async def test_a_tool_that_breaks_ends_the_work_with_what_it_said(world_with: Wo
     ("effect", "answer", "times"),
     [("repeatable", "Tried 2 times.", 2), ("once", IN_DOUBT, 1)],
 )
-async def test_a_call_that_a_crash_cut_off_is_repeated_or_owned_up_to(
+async def test_a_call_interrupted_by_a_crash_is_repeated_or_reported_as_in_doubt(
     world_with: WorldWith, effect: Effect, answer: str, times: int
 ) -> None:
     tried: list[str] = []
@@ -235,7 +239,9 @@ async def test_a_call_that_a_crash_cut_off_is_repeated_or_owned_up_to(
 
 
 @on_sqlite
-async def test_a_transaction_that_a_crash_cut_off_never_happened(world_with: WorldWith) -> None:
+async def test_a_transaction_interrupted_by_a_crash_leaves_nothing_and_runs_again(
+    world_with: WorldWith,
+) -> None:
     tried: list[int] = []
 
     @tool(effect="transaction")
@@ -261,7 +267,7 @@ async def test_a_transaction_that_a_crash_cut_off_never_happened(world_with: Wor
 
 
 @on_sqlite
-async def test_a_persons_word_never_stands_between_a_call_and_its_answer(
+async def test_a_persons_message_never_stands_between_a_call_and_its_answer(
     world_with: WorldWith,
 ) -> None:
     tried: list[int] = []

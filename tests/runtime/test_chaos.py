@@ -1,4 +1,4 @@
-"""Workers are killed and hang, the database goes down, and every piece of work is done once."""
+"""Chaos: workers are killed and hang, the database restarts, and every node is done once."""
 
 import asyncio
 import contextlib
@@ -28,15 +28,15 @@ from tests.box import Box
 from tests.conftest import Server, SweepLog
 from tests.runtime.worker import Worker
 
-Act = Literal["kill", "hang", "restart"]
+Fault = Literal["kill", "hang", "restart"]
 FEWEST_RUNS = 2
-"""Of fifty acts each, however little time there is."""
+"""Runs of fifty faults each, however little time there is."""
 ENDS = {"node.completed", "node.failed", "node.cancelled", "node.waiting", "node.assigned"}
 
 
 @dataclass(slots=True)
 class Chaos:
-    """Three workers, many agents, and somebody who means them harm."""
+    """Three workers, many agents, and a list of faults to inject."""
 
     url: str
     store: Store
@@ -45,7 +45,7 @@ class Chaos:
     chance: random.Random
     agents: int
     messages: int
-    acts: list[Act]
+    faults: list[Fault]
     workers: list[Worker] = field(default_factory=list[Worker])
     staff: list[NewTeam] = field(default_factory=list[NewTeam])
 
@@ -53,8 +53,8 @@ class Chaos:
     def ledger(self) -> Path:
         return self.home.parent / "ledger"
 
-    async def insist(self, act: Callable[[], Awaitable[object]]) -> object:
-        """As any client does: the same again, under the same key, until it is heard."""
+    async def retry(self, act: Callable[[], Awaitable[object]]) -> object:
+        """Repeat a request, with the same idempotency key, until the store accepts it."""
         while True:
             with contextlib.suppress(StoreUnavailable):
                 return await act()
@@ -79,13 +79,13 @@ class Chaos:
         worker.listening = asyncio.create_task(worker.listen())
         return worker
 
-    async def talk(self) -> None:
-        """Every agent is given its pieces of work, at some time or other."""
+    async def send_tasks(self) -> None:
+        """Send each agent its tasks, in random order, spread over the time of the faults."""
         said = [(agent, n) for agent in self.staff for n in range(self.messages)]
         self.chance.shuffle(said)
         for agent, number in said:
             text = f"piece {number} of {agent.team.goal}, notes: {self.chance.randrange(1, 4)}"
-            await self.insist(
+            await self.retry(
                 lambda agent=agent, number=number, text=text: self.store.write(
                     bus.send,
                     team_id=agent.team.id,
@@ -95,13 +95,13 @@ class Chaos:
                     client_id=f"{number}",
                 )
             )
-            await asyncio.sleep(2 * len(self.acts) / len(said))
+            await asyncio.sleep(2 * len(self.faults) / len(said))
 
-    async def harm(self) -> None:
-        for act in self.acts:
+    async def inject_faults(self) -> None:
+        for fault in self.faults:
             await asyncio.sleep(self.chance.uniform(0.5, 1.5))
             place = self.chance.randrange(len(self.workers))
-            match act:
+            match fault:
                 case "kill":
                     self.workers[place].process.kill()
                     self.workers[place] = await self._worker()
@@ -114,10 +114,10 @@ class Chaos:
                     await asyncio.to_thread(self.postgres.start)
 
     async def settle(self, seconds: float) -> None:
-        """Until nothing is left to do, with a person who answers whoever was cut off too often."""
+        """Wait until no work is left; answer the questions of nodes that crashed too often."""
         async with asyncio.timeout(seconds):
-            # Others do the work: there is nothing here to wait for but the rows.
-            while await self.insist(self.answer_all) or await self.insist(self.at_work):  # noqa: ASYNC110
+            # Other processes do the work, so only the rows show that it is done.
+            while await self.retry(self.answer_all) or await self.retry(self.at_work):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
     async def at_work(self) -> bool:
@@ -142,8 +142,8 @@ class Chaos:
         await self.store.close()
 
 
-async def check(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
-    """What must hold of every agent; how often it was claimed and how many replies it has."""
+async def check_agent(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
+    """Check the invariants of one agent; return its number of takeovers and of replies."""
     read = chaos.store.read
     board = await read(nodes.board, founded.team.id)
     told = await read(events.after, founded.team.id, 0, limit=100_000)
@@ -153,7 +153,7 @@ async def check(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
     assert [e.seq for e in told] == list(range(1, len(told) + 1)), where
     ends = [e.data["node_id"] for e in told if e.type == "node.completed"]
     assert sorted(ends) == sorted(n.id for n in board), where
-    one_at_a_time(told)
+    check_one_at_a_time(told)
     heard: list[str] = []
     replies = 0
     for thread in await read(threads.of_agent, founded.coordinator.id):
@@ -169,8 +169,8 @@ async def check(chaos: Chaos, founded: NewTeam) -> tuple[int, int]:
     return claims - len(board), replies
 
 
-def one_at_a_time(told: list[Event]) -> None:
-    """A node starts when no other of this agent runs; a second start is a takeover of the same."""
+def check_one_at_a_time(told: list[Event]) -> None:
+    """Check that an agent runs one node at a time; a second start is a takeover of that node."""
     running = None
     for event in told:
         node = event.data.get("node_id")
@@ -186,30 +186,30 @@ async def run(chaos: Chaos, *, patience: float) -> str:
     try:
         await chaos.hire()
         async with asyncio.TaskGroup() as group:
-            group.create_task(chaos.talk())
-            group.create_task(chaos.harm())
+            group.create_task(chaos.send_tasks())
+            group.create_task(chaos.inject_faults())
         await chaos.settle(patience)
         takeovers = replies = 0
         for founded in chaos.staff:
-            more, said = await check(chaos, founded)
+            more, said = await check_agent(chaos, founded)
             takeovers, replies = takeovers + more, replies + said
         asked = len(chaos.ledger.read_text().splitlines())
         spent = [s for f in chaos.staff for s in await chaos.store.read(spend.of_team, f.team.id)]
         paid = sum(s.calls + s.lost for s in spent)
     finally:
         await chaos.end()
-    cut_off = chaos.agents * chaos.acts.count("restart")
+    cut_off = chaos.agents * chaos.faults.count("restart")
     assert replies <= asked <= replies + takeovers + cut_off
     assert paid >= asked
     return (
-        f"chaos: {dict(Counter(chaos.acts))} over {chaos.agents} agents, {replies} replies,"
+        f"chaos: {dict(Counter(chaos.faults))} over {chaos.agents} agents, {replies} replies,"
         f" {takeovers} takeovers, {asked - replies} calls repeated,"
         f" {time.monotonic() - begun:.0f} s"
     )
 
 
 async def begin(
-    tmp_path: Path, postgres: Server, *, seed: int, agents: int, messages: int, acts: list[Act]
+    tmp_path: Path, postgres: Server, *, seed: int, agents: int, messages: int, faults: list[Fault]
 ) -> Chaos:
     url = postgres.fresh()
     return Chaos(
@@ -220,28 +220,28 @@ async def begin(
         chance=random.Random(seed),
         agents=agents,
         messages=messages,
-        acts=acts,
+        faults=faults,
     )
 
 
-async def test_whatever_happens_to_the_processes_all_work_is_done_once(
+async def test_all_work_is_done_once_while_workers_are_killed_and_the_database_restarts(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog
 ) -> None:
-    acts: list[Act] = ["kill", "hang", "kill", "kill", "restart", "kill"]
-    chaos = await begin(tmp_path, postgres, seed=4711, agents=20, messages=3, acts=acts)
+    faults: list[Fault] = ["kill", "hang", "kill", "kill", "restart", "kill"]
+    chaos = await begin(tmp_path, postgres, seed=4711, agents=20, messages=3, faults=faults)
     sweep_log.append(await run(chaos, patience=40))
 
 
 @pytest.mark.long(share=0.2)
-async def test_whatever_happens_for_minutes_all_work_is_done_once(
+async def test_all_work_is_done_once_during_minutes_of_kills_hangs_and_restarts(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog, box: Box, seed: int
 ) -> None:
     for number in count(seed):
-        kinds: list[Act] = ["kill", "hang", "restart"]
-        acts = random.Random(number).choices(kinds, [12, 4, 3], k=50)
+        kinds: list[Fault] = ["kill", "hang", "restart"]
+        faults = random.Random(number).choices(kinds, [12, 4, 3], k=50)
         folder = tmp_path / str(number)
         folder.mkdir()
-        chaos = await begin(folder, postgres, seed=number, agents=40, messages=15, acts=acts)
+        chaos = await begin(folder, postgres, seed=number, agents=40, messages=15, faults=faults)
         sweep_log.append(f"seed {number}: {await run(chaos, patience=120)}")
         if number - seed + 1 >= FEWEST_RUNS and not box.is_open:
             break

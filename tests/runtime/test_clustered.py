@@ -1,4 +1,4 @@
-"""Many processes over one PostgreSQL: who dies, hangs or is cut off is replaced, and fenced."""
+"""Several processes on one PostgreSQL: one that dies or hangs is replaced and fenced."""
 
 import asyncio
 import time
@@ -23,11 +23,11 @@ from tests.conftest import Server
 from tests.runtime.worker import SECONDS, Worker
 
 TAKEOVER_SECONDS = 8.0
-"""Three looks, a second apart, and some for a machine that has much else to do."""
+"""Three health checks, a second apart, and a margin for a busy machine."""
 
 
 class Cluster:
-    """One database, one home, workers that come and go, and a store of the test's own."""
+    """One database, one home, workers that start and stop, and the test's own store."""
 
     def __init__(self, url: str, store: Store, home: Path) -> None:
         self.url = url
@@ -50,11 +50,11 @@ class Cluster:
         [node] = await self.store.read(nodes.board, founded.team.id)
         return node
 
-    def asked(self) -> Counter[int]:
-        """How often a model was asked for each step."""
+    def calls_per_step(self) -> Counter[int]:
+        """Return how often the model was called for each step."""
         return Counter(int(line.split()[1]) for line in self.ledger.read_text().splitlines())
 
-    async def is_done_once(self, founded: NewTeam, notes: int) -> WorkNode:
+    async def check_done_once(self, founded: NewTeam, notes: int) -> WorkNode:
         node = await self.node(founded)
         [thread] = await self.store.read(threads.of_agent, founded.coordinator.id)
         turns = await self.store.read(threads.turns, thread.id)
@@ -79,7 +79,7 @@ async def cluster(tmp_path: Path, postgres: Server) -> AsyncIterator[Cluster]:
     await opened.store.close()
 
 
-async def test_the_work_of_a_killed_process_goes_on_in_another(cluster: Cluster) -> None:
+async def test_another_process_continues_the_work_of_a_killed_one(cluster: Cluster) -> None:
     first = await cluster.worker("--hold")
     founded = await cluster.found(notes=2)
     await first.says("asked 0")
@@ -91,9 +91,9 @@ async def test_the_work_of_a_killed_process_goes_on_in_another(cluster: Cluster)
     await second.says("asked 1")
     assert time.monotonic() - killed_at < TAKEOVER_SECONDS
     await second.says("ended")
-    node = await cluster.is_done_once(founded, notes=2)
+    node = await cluster.check_done_once(founded, notes=2)
     assert (node.attempt, node.crashes) == (2, 0)
-    assert cluster.asked() == {0: 1, 1: 2, 2: 1}
+    assert cluster.calls_per_step() == {0: 1, 1: 2, 2: 1}
     await second.stop()
 
 
@@ -111,7 +111,7 @@ async def test_a_process_that_hung_is_fenced_and_does_not_take_its_work_back(
     first.thaw()
     first.go_on()
     await first.says(f"log {(await cluster.node(founded)).id} was claimed by another process")
-    await first.stop()  # whatever it had to say to the queue is said
+    await first.stop()  # all its writes to the job queue are done
 
     node = await cluster.node(founded)
     with psycopg.connect(cluster.url) as connection:
@@ -120,8 +120,8 @@ async def test_a_process_that_hung_is_fenced_and_does_not_take_its_work_back(
     for line in ("asked 2", "ended"):
         second.go_on()
         await second.says(line)
-    await cluster.is_done_once(founded, notes=2)
-    assert cluster.asked() == {0: 1, 1: 2, 2: 1}
+    await cluster.check_done_once(founded, notes=2)
+    assert cluster.calls_per_step() == {0: 1, 1: 2, 2: 1}
     await second.stop()
 
 
@@ -131,9 +131,9 @@ async def test_a_process_whose_event_loop_is_busy_keeps_its_work(cluster: Cluste
     await first.says("asked 0")
     second = await cluster.worker("--quick")
     await first.says("ended")
-    node = await cluster.is_done_once(founded, notes=1)
+    node = await cluster.check_done_once(founded, notes=1)
     assert (node.attempt, node.crashes) == (1, 0)
-    assert cluster.asked() == {0: 1, 1: 1}
+    assert cluster.calls_per_step() == {0: 1, 1: 1}
     for worker in (first, second):
         await worker.stop()
 
@@ -145,9 +145,9 @@ async def test_a_process_that_stops_hands_its_work_over_at_once(cluster: Cluster
     second = await cluster.worker()
     await first.stop()
     await second.says("ended")
-    node = await cluster.is_done_once(founded, notes=1)
+    node = await cluster.check_done_once(founded, notes=1)
     assert (node.attempt, node.crashes) == (1, 0)
-    assert cluster.asked() == {0: 2, 1: 1}
+    assert cluster.calls_per_step() == {0: 2, 1: 1}
     await second.stop()
 
 
@@ -167,10 +167,10 @@ async def test_a_cancel_reaches_the_process_that_runs_the_node(cluster: Cluster)
         task.cancel()
     node = await cluster.node(founded)
     assert (node.status, node.owner) == (NodeStatus.CANCELLED, None)
-    assert (cluster.asked(), runs.process.returncode) == ({0: 1}, None)
+    assert (cluster.calls_per_step(), runs.process.returncode) == ({0: 1}, None)
 
 
-async def test_a_cancel_that_nobody_was_there_to_hear_is_heard_later(cluster: Cluster) -> None:
+async def test_a_cancel_takes_effect_although_its_notification_was_lost(cluster: Cluster) -> None:
     worker = await cluster.worker("--hold")
     founded = await cluster.found(notes=1)
     await worker.says("asked 0")
@@ -181,11 +181,11 @@ async def test_a_cancel_that_nobody_was_there_to_hear_is_heard_later(cluster: Cl
     await cluster.store.write(endings.cancel, founded.node.id)
     assert await worker.says("ended", "asked") == f"ended {founded.node.id}"
     node = await cluster.node(founded)
-    assert (node.status, cluster.asked()) == (NodeStatus.CANCELLED, {0: 1})
+    assert (node.status, cluster.calls_per_step()) == (NodeStatus.CANCELLED, {0: 1})
     await worker.stop()
 
 
-async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_about(
+async def test_waiting_for_idle_ends_when_another_process_finishes_the_work(
     cluster: Cluster,
 ) -> None:
     worker = await cluster.worker("--hold")
@@ -197,11 +197,11 @@ async def test_who_waits_for_the_end_sees_it_when_another_process_brought_it_abo
         await worker.says("ended")
         async with asyncio.timeout(SECONDS):
             await settled
-    await cluster.is_done_once(founded, notes=0)
+    await cluster.check_done_once(founded, notes=0)
     await worker.stop()
 
 
-async def test_a_paused_team_is_nothing_to_wait_for(cluster: Cluster) -> None:
+async def test_waiting_for_idle_does_not_wait_for_a_paused_team(cluster: Cluster) -> None:
     founded = await cluster.store.write(
         teams.create, owner_id=OWNER, goal="Rest", model="scripted/ada", start=False, learns=False
     )
@@ -230,7 +230,7 @@ async def test_a_run_survives_a_crash_of_the_database(cluster: Cluster, postgres
     await asyncio.to_thread(postgres.start)
     while (await worker.says("asked", "ended")).startswith("asked"):
         worker.go_on()
-    await cluster.is_done_once(founded, notes=2)
-    assert set(cluster.asked()) == {0, 1, 2}
-    assert max(cluster.asked().values()) <= 2
+    await cluster.check_done_once(founded, notes=2)
+    assert set(cluster.calls_per_step()) == {0, 1, 2}
+    assert max(cluster.calls_per_step().values()) <= 2
     await worker.stop()

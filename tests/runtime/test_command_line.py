@@ -16,17 +16,17 @@ from agiraph.runtime.command_line import RESULT_CHARACTERS, Command
 from agiraph.services.lifecycle import retries, stalled
 from agiraph.testing import World
 from tests.runtime.programs import (
-    Gate,
+    NamedPipe,
     context_of,
-    done,
     events_of,
     folder_of,
-    given,
-    said_by,
+    messages_from,
+    run_program,
+    start_program,
 )
 from tests.runtime.waiting import until
 
-HANDS_IN = "echo 'It is done.' > _result.md"
+WRITES_RESULT = "echo 'It is done.' > _result.md"
 CANARY = "sk-canary-0123456789"
 
 
@@ -37,11 +37,11 @@ def ending(node: WorkNode) -> tuple[NodeStatus, StopReason | None, str | None, s
 COMPLETED = (NodeStatus.COMPLETED, StopReason.PUBLISHED, "It is done.", None)
 
 
-# ---- what counts ----------------------------------------------------------------------------
+# ---- its result -----------------------------------------------------------------------------
 
 
-async def test_a_program_finds_its_task_and_hands_in(world: World) -> None:
-    node = await done(world, f"grep -c 'Do it.' _task.md > seen.txt; {HANDS_IN}")
+async def test_a_program_reads_its_task_and_submits_a_result(world: World) -> None:
+    node = await run_program(world, f"grep -c 'Do it.' _task.md > seen.txt; {WRITES_RESULT}")
 
     assert ending(node) == COMPLETED
     assert world.published(node) == {"_result.md": "It is done.\n", "seen.txt": "1\n"}
@@ -51,9 +51,11 @@ async def test_a_program_finds_its_task_and_hands_in(world: World) -> None:
     assert (result.kind, result.text, result.node_id) == ("result", "It is done.", node.id)
 
 
-async def test_a_program_is_told_what_it_is_a_part_of(world: World) -> None:
+async def test_the_context_file_describes_team_node_and_acceptance(world: World) -> None:
     lines = ("`a.txt` is there",)
-    node = await done(world, f"touch a.txt; {HANDS_IN}", acceptance=lines, refs={"x": "nodes/y"})
+    node = await run_program(
+        world, f"touch a.txt; {WRITES_RESULT}", acceptance=lines, refs={"x": "nodes/y"}
+    )
 
     assert ending(node) == COMPLETED
     assert context_of(world, node) == {
@@ -67,8 +69,8 @@ async def test_a_program_is_told_what_it_is_a_part_of(world: World) -> None:
     }
 
 
-async def test_an_exit_code_of_zero_is_no_result(world: World) -> None:
-    node = await done(world, "seq 1 1000; echo 'All is well.'")
+async def test_exit_code_zero_without_a_result_file_is_a_failure(world: World) -> None:
+    node = await run_program(world, "seq 1 1000; echo 'All is well.'")
 
     [told] = await world.inbox()
     assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
@@ -77,31 +79,31 @@ async def test_an_exit_code_of_zero_is_no_result(world: World) -> None:
     assert "\n700\n" not in told.text
 
 
-async def test_a_result_counts_with_doubts_when_the_exit_code_says_otherwise(world: World) -> None:
-    node = await done(world, f"{HANDS_IN}; exit 3")
+async def test_a_result_with_a_nonzero_exit_code_is_accepted_with_doubts(world: World) -> None:
+    node = await run_program(world, f"{WRITES_RESULT}; exit 3")
 
     doubts = "its command ended with exit code 3"
     assert ending(node) == (NodeStatus.COMPLETED, StopReason.PUBLISHED, "It is done.", doubts)
 
 
-async def test_files_that_were_asked_for_and_are_missing_are_doubts(world: World) -> None:
-    node = await done(world, HANDS_IN, acceptance=("`a.txt` holds it", "it is quick"))
+async def test_missing_files_of_the_acceptance_lines_are_recorded_as_doubts(world: World) -> None:
+    node = await run_program(world, WRITES_RESULT, acceptance=("`a.txt` holds it", "it is quick"))
 
     assert node.doubts == "'a.txt' is not in scratch/, but '`a.txt` holds it' asks for it"
 
 
-async def test_files_that_cannot_be_published_are_doubts(
+async def test_files_that_cannot_be_published_are_recorded_as_doubts(
     home: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_folder, "MOST_FILES", 5)
-    node = await done(home, f"touch 1 2 3 4 5; {HANDS_IN}")
+    node = await run_program(home, f"touch 1 2 3 4 5; {WRITES_RESULT}")
 
     assert (node.status, node.result, node.manifest) == (NodeStatus.COMPLETED, "It is done.", {})
     assert (node.doubts or "").startswith("its files could not be published: There are more than 5")
 
 
 async def test_a_command_that_cannot_be_run_fails_with_its_reason(world: World) -> None:
-    node = await done(world, "./no-such-program --now")
+    node = await run_program(world, "./no-such-program --now")
 
     [told] = await world.inbox()
     assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
@@ -109,10 +111,10 @@ async def test_a_command_that_cannot_be_run_fails_with_its_reason(world: World) 
     assert "no-such-program" in told.text
 
 
-async def test_a_failed_program_can_be_given_another_try(world: World) -> None:
-    """It finds what it left; how the first try ended no longer counts."""
-    command = f"echo try >> tries.txt; [ $(wc -l < tries.txt) = 2 ] && {HANDS_IN}"
-    failed = await done(world, command)
+async def test_a_failed_program_can_be_retried(world: World) -> None:
+    """It finds the files of its first run; the first failure no longer counts."""
+    command = f"echo try >> tries.txt; [ $(wc -l < tries.txt) = 2 ] && {WRITES_RESULT}"
+    failed = await run_program(world, command)
     await world.store.write(retries.retry, failed.id)
     await world.settle()
 
@@ -125,16 +127,18 @@ async def test_a_failed_program_can_be_given_another_try(world: World) -> None:
 # ---- while it runs --------------------------------------------------------------------------
 
 
-async def test_what_it_prints_can_be_followed(world: World, tmp_path: Path) -> None:
-    gate = Gate.at(tmp_path / "gate")
-    node = await given(world, f"echo first; cat {gate}; echo second >&2; {HANDS_IN}")
+async def test_a_programs_output_is_emitted_as_events_while_it_runs(
+    world: World, tmp_path: Path
+) -> None:
+    pipe = NamedPipe.create(tmp_path / "pipe")
+    node = await start_program(world, f"echo first; cat {pipe}; echo second >&2; {WRITES_RESULT}")
 
     async def is_told() -> bool:
         told = await events_of(world, node, "node.output")
         return [e["text"] for e in told] == ["first\n"]
 
     await until(world, is_told)
-    await gate.say("go on")
+    await pipe.write("go on")
     await world.settle()
 
     told = await events_of(world, node, "node.output")
@@ -144,38 +148,40 @@ async def test_what_it_prints_can_be_followed(world: World, tmp_path: Path) -> N
     assert run["text"] == "[exited, exit code 0, 0 s]\nfirst\ngo on\nsecond"
 
 
-async def test_one_that_has_handed_in_and_does_not_end_is_ended(
+async def test_a_program_that_keeps_running_after_its_result_is_ended(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_line, "LINGER_S", 0.5)
-    node = await done(world, f"{HANDS_IN}; exec sleep 1000")
+    node = await run_program(world, f"{WRITES_RESULT}; exec sleep 1000")
 
     assert ending(node) == COMPLETED
 
 
-async def test_an_empty_result_is_one_that_is_still_being_written(
+async def test_an_empty_result_file_does_not_end_the_program(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_line, "LINGER_S", 0.25)
-    gate = Gate.at(tmp_path / "gate")
-    node = await given(world, f"touch _result.md; cat {gate}; cat {gate}; cat {gate}; {HANDS_IN}")
+    pipe = NamedPipe.create(tmp_path / "pipe")
+    node = await start_program(
+        world, f"touch _result.md; cat {pipe}; cat {pipe}; cat {pipe}; {WRITES_RESULT}"
+    )
 
     async def is_told(word: str) -> bool:
         return word in str(await events_of(world, node, "node.output"))
 
-    for word in ("one", "two", "three"):  # after each it is looked at
-        await gate.say(word)
+    for word in ("one", "two", "three"):  # the result file is checked after each
+        await pipe.write(word)
         await until(world, lambda word=word: is_told(word))
     await world.settle()
     assert ending(await world.node(node.id)) == COMPLETED
 
 
-async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
+async def test_a_silent_program_is_reported_as_stalled_until_it_prints_again(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stalled, "AFTER_SECONDS", 0.5)
-    gate = Gate.at(tmp_path / "gate")
-    node = await given(world, f"cat {gate}; cat {gate} > /dev/null; {HANDS_IN}")
+    pipe = NamedPipe.create(tmp_path / "pipe")
+    node = await start_program(world, f"cat {pipe}; cat {pipe} > /dev/null; {WRITES_RESULT}")
 
     async def is_stalled() -> bool:
         return (await world.node(node.id)).stalled_at is not None
@@ -187,9 +193,9 @@ async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
     [notice] = await events_of(world, node, "message.sent")
     assert (notice["recipient"], notice["kind"]) == (OWNER, "report")
     assert notice["text"].startswith(f"tool is at Do it ({node.id}), but nothing has come of it")
-    await gate.say("something")
+    await pipe.write("something")
     await until(world, goes_on)
-    await gate.say("the end")
+    await pipe.write("the end")
     await world.settle()
     assert ending(await world.node(node.id)) == COMPLETED
 
@@ -197,21 +203,21 @@ async def test_one_of_which_nothing_comes_is_told_of_until_something_does(
 # ---- what it sees of the environment --------------------------------------------------------
 
 
-async def test_keys_are_not_for_programs_unless_their_table_names_them(
+async def test_a_program_sees_no_api_keys_except_those_named_in_its_settings(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("GIVEN_TOKEN", "for-the-program")
     written = f"""
     [commands.agent]
-    command = "env > env.txt; {HANDS_IN}"
+    command = "env > env.txt; {WRITES_RESULT}"
     environment = ["GIVEN_TOKEN", "NOT_SET"]
     """
     (tmp_path / config.FILE).write_text(written)
     named = config.load({**os.environ, "AGIRAPH_HOME": str(tmp_path)}).commands
     async with World(tmp_path / "home", database_url=database_url, commands=named) as world:
-        by_name = await done(world, "agent")
-        by_hand = await done(world, f"env > env.txt; {HANDS_IN}")
+        by_name = await run_program(world, "agent")
+        by_hand = await run_program(world, f"env > env.txt; {WRITES_RESULT}")
         seen = [dict(line.split("=", 1) for line in world.published(node)["env.txt"].splitlines())
                 for node in (by_name, by_hand)]  # fmt: skip
 
@@ -221,7 +227,7 @@ async def test_keys_are_not_for_programs_unless_their_table_names_them(
     assert CANARY not in str(seen)
 
 
-async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
+async def test_a_key_given_to_a_program_is_redacted_in_everything_stored(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redaction, "_values", {})
@@ -230,25 +236,25 @@ async def test_a_key_that_a_program_was_given_is_written_down_nowhere(
     says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
     agent = Command(command=says_it, environment={"T": CANARY})
     async with World(tmp_path / "h", database_url=database_url, commands={"a": agent}) as world:
-        node = await done(world, "a")
+        node = await run_program(world, "a")
         rows = str([node, await world.turns(node.id), await world.events(node.team_id),
                     await world.inbox()])  # fmt: skip
-        said = await said_by(world, node, to=OWNER)
+        said = await messages_from(world, node, to=OWNER)
 
     assert (node.result, said) == ("It is [hidden].", ["[hidden]"])
     assert CANARY not in rows
 
 
-# ---- what it may do -------------------------------------------------------------------------
+# ---- permissions ---------------------------------------------------------------------------
 
 
-async def test_a_command_of_a_model_may_do_no_more_than_bash(world: World) -> None:
+async def test_a_command_chosen_by_a_model_obeys_the_rules_for_bash(world: World) -> None:
     rules = (
         Rule(tool="bash", action="allow", pattern="./agent*"),
         Rule(tool="bash", action="deny"),
     )
-    denied = await done(world, f"touch it; {HANDS_IN}", rules=rules)
-    chained = await done(world, f"./agent; {HANDS_IN}", rules=rules)
+    denied = await run_program(world, f"touch it; {WRITES_RESULT}", rules=rules)
+    chained = await run_program(world, f"./agent; {WRITES_RESULT}", rules=rules)
 
     [told, _] = await world.inbox()
     for node in (denied, chained):
@@ -260,45 +266,45 @@ async def test_a_command_of_a_model_may_do_no_more_than_bash(world: World) -> No
 @pytest.mark.parametrize(
     ("decision", "status"), [("approve", NodeStatus.COMPLETED), ("deny", NodeStatus.FAILED)]
 )
-async def test_a_person_may_be_asked_before_a_command_is_run(
+async def test_a_rule_can_require_approval_before_a_command_runs(
     world: World, decision: Decision, status: NodeStatus
 ) -> None:
-    node = await done(world, HANDS_IN, rules=(Rule(tool="bash", action="ask"),))
+    node = await run_program(world, WRITES_RESULT, rules=(Rule(tool="bash", action="ask"),))
     [question] = await world.questions(node.team_id)
     assert (node.status, list((folder_of(world, node) / "scratch").iterdir())) == (
         NodeStatus.WAITING,
         [],
     )
     assert question.call is not None
-    assert (question.call.name, question.call.arguments) == ("bash", {"command": HANDS_IN})
+    assert (question.call.name, question.call.arguments) == ("bash", {"command": WRITES_RESULT})
     await world.answer(question, decision=decision)
     await world.settle()
 
     assert (await world.node(node.id)).status is status
 
 
-async def test_a_command_that_a_person_named_needs_no_further_word(
+async def test_a_command_named_in_the_settings_needs_no_approval(
     tmp_path: Path, database_url: str
 ) -> None:
-    agent = {"agent": Command(command=HANDS_IN)}
+    agent = {"agent": Command(command=WRITES_RESULT)}
     async with World(tmp_path / "home", database_url=database_url, commands=agent) as world:
-        node = await done(world, "agent", rules=(Rule(tool="bash", action="deny"),))
+        node = await run_program(world, "agent", rules=(Rule(tool="bash", action="deny"),))
     assert ending(node) == COMPLETED
 
 
 # ---- what it cannot break -------------------------------------------------------------------
 
 
-async def test_output_that_is_no_text_is_kept_as_far_as_it_is(world: World) -> None:
-    node = await done(world, rf"printf 'a\0b\377c\n'; {HANDS_IN}")
+async def test_binary_output_is_stored_with_replacement_characters(world: World) -> None:
+    node = await run_program(world, rf"printf 'a\0b\377c\n'; {WRITES_RESULT}")
 
     [told] = await events_of(world, node, "node.output")
     assert ending(node) == COMPLETED
     assert (told["text"], told["bytes"]) == ("a�b�c\n", 6)
 
 
-async def test_five_megabytes_of_output_leave_little_behind(world: World) -> None:
-    node = await done(world, f"head -c 5000000 /dev/zero | tr '\\0' x; {HANDS_IN}")
+async def test_five_megabytes_of_output_are_shortened_in_events_and_thread(world: World) -> None:
+    node = await run_program(world, f"head -c 5000000 /dev/zero | tr '\\0' x; {WRITES_RESULT}")
 
     told = await events_of(world, node, "node.output")
     [run] = [turn for turn in await world.turns(node.id) if turn.role == "tool"]
@@ -307,9 +313,9 @@ async def test_five_megabytes_of_output_leave_little_behind(world: World) -> Non
     assert len(run.text) < 20_000
 
 
-async def test_a_result_that_is_no_text_or_too_long_is_cut_and_mended(world: World) -> None:
-    odd = await done(world, r"printf 'a\0b\377c\n' > _result.md")
-    long = await done(world, "head -c 5000000 /dev/zero | tr '\\0' x > _result.md")
+async def test_a_binary_result_is_sanitised_and_a_long_one_shortened(world: World) -> None:
+    odd = await run_program(world, r"printf 'a\0b\377c\n' > _result.md")
+    long = await run_program(world, "head -c 5000000 /dev/zero | tr '\\0' x > _result.md")
 
     assert (odd.status, odd.result) == (NodeStatus.COMPLETED, "a�b�c")
     shown = "x" * RESULT_CHARACTERS + "\n… (this is the beginning; the whole text is in _result.md)"
@@ -320,10 +326,12 @@ async def test_a_result_that_is_no_text_or_too_long_is_cut_and_mended(world: Wor
 @pytest.mark.parametrize(
     "trick", ["ln -s {outside} _result.md", "mkfifo _result.md", "mkdir _result.md"]
 )
-async def test_what_is_not_a_file_is_no_result(world: World, tmp_path: Path, trick: str) -> None:
+async def test_a_result_that_is_not_a_regular_file_does_not_count(
+    world: World, tmp_path: Path, trick: str
+) -> None:
     outside = tmp_path / "outside"
     outside.write_text(CANARY)
-    node = await done(world, trick.format(outside=outside))
+    node = await run_program(world, trick.format(outside=outside))
 
     [told] = await world.inbox()
     assert ending(node) == (NodeStatus.FAILED, StopReason.NO_RESULT, None, None)
@@ -333,13 +341,13 @@ async def test_what_is_not_a_file_is_no_result(world: World, tmp_path: Path, tri
 
 @pytest.mark.parametrize("name", ["_outbox.md", "_inbox.md", "_task.md", "_context.json"])
 @pytest.mark.parametrize("trick", ["ln -s {outside} {name}", "mkfifo {name}", "mkdir {name}", ":"])
-async def test_a_file_to_talk_through_that_is_no_file_carries_nothing(
+async def test_a_mailbox_file_replaced_by_a_link_pipe_or_folder_carries_nothing(
     home: World, tmp_path: Path, trick: str, name: str
 ) -> None:
-    outside, gate = tmp_path / "outside", Gate.at(tmp_path / "gate")
+    outside, pipe = tmp_path / "outside", NamedPipe.create(tmp_path / "pipe")
     outside.write_text(f"@human: {CANARY}\n")
     play = trick.format(outside=outside, name=name)
-    node = await given(home, f"rm {name}; {play}; echo played; cat {gate}; {HANDS_IN}")
+    node = await start_program(home, f"rm {name}; {play}; echo played; cat {pipe}; {WRITES_RESULT}")
     assert node.assignee_id is not None
 
     async def is_played() -> bool:
@@ -347,23 +355,23 @@ async def test_a_file_to_talk_through_that_is_no_file_carries_nothing(
 
     await until(home, is_played)
     await home.say(node.assignee_id, "Do you hear me?", team_id=node.team_id)
-    await gate.say("go on")
+    await pipe.write("go on")
     await home.settle()
 
     node = await home.node(node.id)
     assert ending(node) == COMPLETED
-    assert await said_by(home, node, to=OWNER) == []
+    assert await messages_from(home, node, to=OWNER) == []
     assert outside.read_text() == f"@human: {CANARY}\n"
     assert CANARY not in str([await home.turns(node.id), home.published(node)])
 
 
-async def test_a_program_that_swaps_its_folder_for_another_publishes_nothing_of_it(
+async def test_a_program_that_replaces_its_folder_by_a_link_publishes_nothing_from_it(
     world: World, tmp_path: Path
 ) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "_result.md").write_text(CANARY)
     swap = f"cd ..; mv scratch elsewhere; ln -s {tmp_path / 'outside'} scratch"
-    node = await done(world, f"{HANDS_IN}; {swap}")
+    node = await run_program(world, f"{WRITES_RESULT}; {swap}")
 
     assert CANARY not in str([node, await world.turns(node.id), world.published(node)])
     assert (node.status, node.manifest) == (NodeStatus.COMPLETED, {})

@@ -1,4 +1,4 @@
-"""A program ends with its time, with a cancel and with its team: all of it."""
+"""A time limit, a cancel and a stop of the team end all processes of a program."""
 
 from pathlib import Path
 
@@ -9,35 +9,37 @@ from agiraph.domain.work import Budget, NodeStatus, StopReason
 from agiraph.services.lifecycle import endings, teams
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
-    Crowd,
-    Gate,
+    MarkedProcesses,
+    NamedPipe,
     context_of,
-    done,
     folder_of,
-    given,
-    said_by,
+    messages_from,
+    run_program,
+    start_program,
 )
 
-HANDS_IN = "echo 'It is done.' > _result.md"
+WRITES_RESULT = "echo 'It is done.' > _result.md"
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate.at(tmp_path / "gate")
+def pipe(tmp_path: Path) -> NamedPipe:
+    return NamedPipe.create(tmp_path / "pipe")
 
 
 @pytest.fixture
-def crowd(gate: Gate) -> Crowd:
-    return Crowd(gate)
+def processes(pipe: NamedPipe) -> MarkedProcesses:
+    return MarkedProcesses(pipe)
 
 
-# ---- its time, a cancel, its team -----------------------------------------------------------
+# ---- time limit, cancel, stop ----------------------------------------------------------------
 
 
-async def test_when_its_time_is_over_all_of_it_ends(world: World, crowd: Crowd) -> None:
-    node = await given(world, "echo Begun.;" + crowd.command, budget=Budget(seconds=3))
-    assert await crowd.gate.heard() == "ready"
-    assert len(crowd.alive()) >= 4
+async def test_a_time_limit_ends_all_processes_of_a_program(
+    world: World, processes: MarkedProcesses
+) -> None:
+    node = await start_program(world, "echo Begun.;" + processes.command, budget=Budget(seconds=3))
+    assert await processes.pipe.read() == "ready"
+    assert len(processes.alive()) >= 4
     await world.settle()
 
     node = await world.node(node.id)
@@ -45,51 +47,55 @@ async def test_when_its_time_is_over_all_of_it_ends(world: World, crowd: Crowd) 
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
     assert told.text.startswith("The command ran out of time [timed_out, exit code None, ")
     assert told.text.endswith("Its last words: Begun.")
-    assert crowd.alive() == []
+    assert processes.alive() == []
 
 
-async def test_what_it_handed_in_before_its_time_was_over_counts(world: World) -> None:
-    node = await done(world, f"{HANDS_IN}; exec sleep 1000", budget=Budget(seconds=1))
+async def test_a_result_written_before_the_time_limit_counts(world: World) -> None:
+    node = await run_program(world, f"{WRITES_RESULT}; exec sleep 1000", budget=Budget(seconds=1))
 
     assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
 
 
-async def test_a_cancel_ends_all_of_it(world: World, crowd: Crowd) -> None:
-    node = await given(world, crowd.command)
-    await crowd.gate.heard()
+async def test_a_cancel_ends_all_processes_of_a_program(
+    world: World, processes: MarkedProcesses
+) -> None:
+    node = await start_program(world, processes.command)
+    await processes.pipe.read()
     await world.store.write(endings.cancel, node.id)
     await world.settle()
 
     node = await world.node(node.id)
     assert (node.status, node.stop_reason) == (NodeStatus.CANCELLED, StopReason.CANCELLED)
-    assert crowd.alive() == []
+    assert processes.alive() == []
 
 
-async def test_a_stop_of_its_team_ends_all_of_it(world: World, crowd: Crowd) -> None:
-    node = await given(world, crowd.command)
-    await crowd.gate.heard()
+async def test_stopping_the_team_ends_all_processes_of_a_program(
+    world: World, processes: MarkedProcesses
+) -> None:
+    node = await start_program(world, processes.command)
+    await processes.pipe.read()
     await world.store.write(teams.stop, node.team_id)
     await world.settle()
 
     assert (await world.node(node.id)).status is NodeStatus.CANCELLED
-    assert crowd.alive() == []
+    assert processes.alive() == []
 
 
-async def test_a_pause_lets_it_work_to_its_end_and_begins_nothing_new(
-    world: World, gate: Gate
+async def test_a_pause_lets_a_running_program_finish_and_starts_nothing_new(
+    world: World, pipe: NamedPipe
 ) -> None:
-    node = await given(world, f"echo ready > {gate}; cat {gate}; {HANDS_IN}")
+    node = await start_program(world, f"echo ready > {pipe}; cat {pipe}; {WRITES_RESULT}")
     assert node.assignee_id is not None
-    await gate.heard()
+    await pipe.read()
     await world.store.write(teams.pause, node.team_id)
-    await gate.say("go on")
+    await pipe.write("go on")
     await world.settle()
     await world.say(node.assignee_id, "Once more.", team_id=node.team_id)
     await world.settle()
     paused = [n.status for n in await world.board(node.team_id)]
     await world.store.write(teams.resume, node.team_id)
-    await gate.heard()
-    await gate.say("go on")
+    await pipe.read()
+    await pipe.write("go on")
     await world.settle()
 
     resumed = [n.status for n in await world.board(node.team_id)]
@@ -97,12 +103,12 @@ async def test_a_pause_lets_it_work_to_its_end_and_begins_nothing_new(
     assert resumed == [NodeStatus.COMPLETED] * 2
 
 
-# ---- its earlier work -----------------------------------------------------------------------
+# ---- resumed tasks --------------------------------------------------------------------------
 
 
-async def test_a_task_that_is_taken_up_again_is_run_again(world: World) -> None:
-    """In the same thread, but with its own words, its own folder and its own outbox."""
-    command = f"echo '@human: Begun.' >> _outbox.md; {HANDS_IN}"
+async def test_a_resumed_task_runs_the_program_again_in_the_same_thread(world: World) -> None:
+    """In the same thread, but with its own task text, folder and outbox."""
+    command = f"echo '@human: Begun.' >> _outbox.md; {WRITES_RESULT}"
     ada = world.script(
         "ada",
         says(call("assign_task", agent=f"cli:{command}", task="Do this.", description="This")),
@@ -123,6 +129,6 @@ async def test_a_task_that_is_taken_up_again_is_run_again(world: World) -> None:
     goal, this, that = await world.board(founded.team.id)
     assert {n.status for n in (goal, this, that)} == {NodeStatus.COMPLETED}, ada.heard
     assert this.thread_id == that.thread_id
-    assert await said_by(world, that, to=OWNER) == ["Begun.", "Begun."]
+    assert await messages_from(world, that, to=OWNER) == ["Begun.", "Begun."]
     assert "Do that." in (folder_of(world, that) / "_task.md").read_text()
     assert context_of(world, that)["earlier"] == [str(folder_of(world, this) / "published")]

@@ -1,4 +1,4 @@
-"""The line to PostgreSQL breaks around a commit: the rows decide what happened, not the error."""
+"""The connection to PostgreSQL breaks during a commit: the rows say whether it was made."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,17 +17,17 @@ from agiraph.testing.scripted import ReactiveModel
 from tests.conftest import Server
 
 BY_PEOPLE = ("create", "answer_question")
-"""What the test does itself; whoever calls these looks before they repeat."""
+"""Verbs that the test calls itself; their callers check the rows before they repeat them."""
 
 
 ANSWERS = ["Noted.", "[exit code 0]", "blue", "Published: no files."]
 DONE = says(call("finish", summary="done"))
 REPEATED = {"in": (0, 1), "after": (0,)}
-"""Calls to the model beyond those in the journal: only one whose answer was not written."""
+"""Model calls beyond those in the journal: only one whose answer was not stored is repeated."""
 
 
-class Line:
-    """Breaks at one commit, before it is made or before it is heard of."""
+class BreakingConnection:
+    """Breaks at one commit, before it is made (`in`) or before it is confirmed (`after`)."""
 
     def __init__(self, when: str) -> None:
         self.when = when
@@ -43,14 +43,14 @@ class Line:
 
 
 @pytest.fixture(params=["in", "after"])
-def line(request: pytest.FixtureRequest) -> Iterator[Line]:
-    faultpoints.armed = line = Line(request.param)
-    yield line
+def connection(request: pytest.FixtureRequest) -> Iterator[BreakingConnection]:
+    faultpoints.armed = connection = BreakingConnection(request.param)
+    yield connection
     faultpoints.armed = None
 
 
 async def run(world: World) -> tuple[NewTeam, WorkNode]:
-    """A team that writes, runs a command, asks, is answered and ends."""
+    """Let a team write, run a command, ask, get its answer and finish."""
     founded = await world.found("Do the work")
     await world.settle()
     for question in await world.questions(founded.team.id):
@@ -61,13 +61,16 @@ async def run(world: World) -> tuple[NewTeam, WorkNode]:
 
 
 def answers(turns: list[Turn]) -> list[str]:
-    """What the calls came to; one that is known not to have been made is made again."""
+    """Return the tool answers, without those of calls that did not run and are made again."""
     told = [turn.text for turn in turns if turn.role == "tool"]
     return [text for text in told if "It did not run" not in text]
 
 
-async def test_a_commit_nobody_heard_of_is_neither_lost_nor_repeated(
-    tmp_path: Path, postgres: Server, line: Line, caplog: pytest.LogCaptureFixture
+async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
+    tmp_path: Path,
+    postgres: Server,
+    connection: BreakingConnection,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     ledger = tmp_path / "ledger"
     asked: list[int] = []
@@ -87,26 +90,26 @@ async def test_a_commit_nobody_heard_of_is_neither_lost_nor_repeated(
     async with World(tmp_path / "home", database_url=postgres.fresh()) as world:
         world.model("ada", ReactiveModel("scripted/ada", react))
         await run(world)
-        verbs, runs = line.commits, 1
+        verbs, runs = connection.commits, 1
         for k in range(1, len(verbs) + 1):
-            line.breaks_at, line.commits = k, []
+            connection.breaks_at, connection.commits = k, []
             asked.clear()
             founded, node = await run(world)
             runs += 1
-            where = f"{line.when} {verbs[k - 1]}, the {k}. of {len(verbs)} commits"
+            where = f"{connection.when} {verbs[k - 1]}, the {k}. of {len(verbs)} commits"
             turns = await world.turns(node.id)
             replies = [turn for turn in turns if turn.role == "assistant"]
             assert (node.status, node.result) == (NodeStatus.COMPLETED, "painted"), where
             assert answers(turns) == ANSWERS, where
             assert [t.seq for t in turns] == list(range(1, len(turns) + 1)), where
-            assert len(asked) - len(replies) in REPEATED[line.when], where
+            assert len(asked) - len(replies) in REPEATED[connection.when], where
             assert ledger.read_text() == "done\n" * runs, where
             numbers = [e.seq for e in await world.events(founded.team.id)]
             assert numbers == list(range(1, len(numbers) + 1)), where
             assert [r.message for r in caplog.records if r.levelname == "ERROR"] == [], where
 
 
-async def test_a_call_whose_answer_could_not_be_written_is_paid_for(
+async def test_a_model_call_whose_answer_could_not_be_stored_is_charged(
     tmp_path: Path, postgres: Server
 ) -> None:
     async with World(tmp_path / "home", database_url=postgres.fresh()) as world:

@@ -1,4 +1,4 @@
-"""Compaction: what is sent stays to the byte until the cut, and after it; overflow is survived."""
+"""Compaction: requests keep their prefix between two summaries; an overflow is survived."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ WINDOW = 7_000
 
 
 def note_taker(turns: int):
-    """Takes a note a turn; does as it is told when the thread is shortened."""
+    """Write one note per turn; answer the two questions that compaction asks."""
 
     def script(seen: Seen) -> Step:
         tokens = {"input_tokens": len(seen.raw) // 4}
@@ -31,7 +31,7 @@ def note_taker(turns: int):
     return script
 
 
-async def test_the_prefix_is_stable_before_and_after_a_cut(
+async def test_the_request_prefix_is_stable_before_and_after_a_summary(
     tmp_path: Path, database_url: str
 ) -> None:
     async with ModelServer(note_taker(50)) as server:
@@ -49,7 +49,7 @@ async def test_the_prefix_is_stable_before_and_after_a_cut(
 
     assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "enough")
     assert server.refused == []
-    # The last request of a stretch, the summary, has no tools; apart from those nothing changes.
+    # The request for a summary has no tools. Between two summaries each request extends the last.
     worked = [raw for raw in sent if b'"tools"' in raw]
     breaks = sum(not later.startswith(earlier[:-2]) for earlier, later in pairwise(worked))
     assert (len(cuts) >= 2, breaks) == (True, len(cuts))
@@ -61,7 +61,7 @@ async def test_the_prefix_is_stable_before_and_after_a_cut(
     }
 
 
-async def test_a_server_that_says_too_long_gets_the_thread_cut_and_the_work_goes_on(
+async def test_a_context_overflow_shortens_the_thread_and_the_work_continues(
     tmp_path: Path, database_url: str
 ) -> None:
     script = [
@@ -82,7 +82,7 @@ async def test_a_server_that_says_too_long_gets_the_thread_cut_and_the_work_goes
     assert "- a.md (2000 bytes)" in shown.text
 
 
-async def test_a_thread_that_stays_too_long_parks_with_a_reason_and_goes_on_when_told(
+async def test_a_second_overflow_parks_with_a_question_and_the_answer_continues_the_work(
     tmp_path: Path, database_url: str
 ) -> None:
     script = [

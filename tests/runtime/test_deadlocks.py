@@ -1,4 +1,4 @@
-"""Whatever waits for whatever, everything ends in a state that the board and the inbox show."""
+"""Deadlocks: every wait ends, or the board and the inbox show whom it waits for."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.delegation import task_output
 from tests.runtime.waiting import Gate, until
-from tests.services.team import NOTHING, gathered, obey, put
+from tests.services.teams import NO_MODEL_CALLS, add_child, follow_task, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
@@ -39,7 +39,7 @@ on_postgres = pytest.mark.parametrize("database_url", ["postgres"], indirect=Tru
 
 @pytest.fixture
 def world_with(tmp_path: Path, database_url: str) -> WorldWith:
-    """A world with tools of the test's own."""
+    """Return a function that opens a world with the test's own tools."""
 
     @asynccontextmanager
     async def open_world(*tools: Tool) -> AsyncGenerator[World]:
@@ -53,18 +53,18 @@ async def children(world: World, founded: NewTeam) -> list[WorkNode]:
     return [n for n in await world.board(founded.team.id) if n.parent_id is not None]
 
 
-async def told(world: World, node_id: NodeId) -> list[str]:
+async def tool_answers(world: World, node_id: NodeId) -> list[str]:
     return [t.text for t in await world.turns(node_id) if t.role == "tool"]
 
 
-async def yes(world: World, node: WorkNode | None) -> None:
+async def answer_yes(world: World, node: WorkNode | None) -> None:
     assert node is not None
     [question] = [q for q in await world.questions(node.team_id) if q.node_id == node.id]
     await world.answer(question, "Yes.")
     await world.settle()
 
 
-async def test_two_cannot_wait_for_each_others_results(world: World) -> None:
+async def test_two_nodes_cannot_wait_for_each_others_results(world: World) -> None:
     ids: dict[str, NodeId] = {}
     world.script(
         "bea",
@@ -82,24 +82,24 @@ async def test_two_cannot_wait_for_each_others_results(world: World) -> None:
         says(call("publish", summary="cyd is done")),
     )
     helped = says(call("publish", summary="helped"))
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     bea, cyd = [await hire(world, founded, name) for name in ("bea", "cyd")]
-    ids["cyd"] = await put(world, founded, "c", to=cyd)
+    ids["cyd"] = await add_child(world, founded, "c", to=cyd)
     await world.settle()
-    ids["bea"] = await put(world, founded, "b", to=bea)
+    ids["bea"] = await add_child(world, founded, "b", to=bea)
     await world.settle()
     world.runtime.models.resolve("scripted/bea").lines.insert(0, helped)  # type: ignore[attr-defined]
-    await yes(world, await world.node(ids["cyd"]))
+    await answer_yes(world, await world.node(ids["cyd"]))
 
-    answers = await told(world, ids["cyd"])
+    answers = await tool_answers(world, ids["cyd"])
     assert answers[1:3] == [
         f"{ids['bea']} needs or waits for your own work, so neither would ever end. Go on without "
         "it, or hand in what you have first.",
         "That is your own work; nobody else will end it.",
     ]
-    assert "--- RESULT ---\nhelped\n" in answers[3]  # who waits can still help
+    assert "--- RESULT ---\nhelped\n" in answers[3]  # a waiting agent can still do another task
     assert [n.status for n in await children(world, founded)] == [S.COMPLETED] * 3
-    assert "cyd is done" in (await told(world, ids["bea"]))[0]
+    assert "cyd is done" in (await tool_answers(world, ids["bea"]))[0]
 
 
 async def hire(world: World, founded: NewTeam, name: str) -> Any:
@@ -109,23 +109,25 @@ async def hire(world: World, founded: NewTeam, name: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["failed before", "failed", "cancelled"])
-async def test_who_waits_for_what_does_not_succeed_is_told(world: World, how: str) -> None:
+async def test_a_waiting_node_is_told_when_the_awaited_node_does_not_succeed(
+    world: World, how: str
+) -> None:
     ids: dict[str, NodeId] = {}
     lead = (
         says(call("ask_human", question="Begin?")),
         lambda _: says(call("task_output", id=ids["bob"], blocking=True)),
         says(call("finish", summary="it was not done")),
     )
-    founded, hands = await gathered(world, "bob", lead=lead)
-    budget = {"budget": NOTHING} if how == "failed before" else {}
-    ids["bob"] = await put(world, founded, "wonder", to=hands["bob"], **budget)
+    founded, workers = await found_waiting_team(world, "bob", lead=lead)
+    budget = {"budget": NO_MODEL_CALLS} if how == "failed before" else {}
+    ids["bob"] = await add_child(world, founded, "wonder", to=workers["bob"], **budget)
     await world.settle()
-    await yes(world, founded.node)
+    await answer_yes(world, founded.node)
     if how == "cancelled":
         await world.store.write(endings.cancel, ids["bob"])
     elif how == "failed":
-        await world.store.write(_empty_purse, ids["bob"])
-        await yes(world, await world.node(ids["bob"]))
+        await world.store.write(_exhaust_budget, ids["bob"])
+        await answer_yes(world, await world.node(ids["bob"]))
     await world.settle()
 
     assert founded.node is not None
@@ -136,8 +138,8 @@ async def test_who_waits_for_what_does_not_succeed_is_told(world: World, how: st
     assert (answer.failed, goal.result) == (True, "it was not done")
 
 
-def _empty_purse(tx: Tx, node_id: NodeId) -> None:
-    NODES.update(tx, node_id, budget=NOTHING)
+def _exhaust_budget(tx: Tx, node_id: NodeId) -> None:
+    NODES.update(tx, node_id, budget=NO_MODEL_CALLS)
 
 
 async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_the_inbox(
@@ -149,13 +151,13 @@ async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_
         lambda request: says(call("task_output", id=board_ids(request)[1], blocking=True)),
         says(call("finish", summary="all done")),
     )
-    founded, _ = await gathered(world, lead=lead)
+    founded, _ = await found_waiting_team(world, lead=lead)
     [errand] = await children(world, founded)
     await world.say(founded.coordinator.id, "How is it?", team_id=founded.team.id)
     await world.settle()
 
     assert founded.node is not None
-    shown = (await told(world, founded.node.id))[1]
+    shown = (await tool_answers(world, founded.node.id))[1]
     assert shown.splitlines() == [
         "Work:",
         f"- {founded.node.id} [running] Get to work on the goal (coordinator); this is yours",
@@ -168,7 +170,7 @@ async def test_a_chain_of_waits_that_ends_at_a_person_shows_on_the_board_and_in_
     goal = await world.node(founded.node.id)
     assert (goal.status, goal.waiting_reason) == (S.WAITING, f"the result of {errand.id}")
 
-    await yes(world, errand)
+    await answer_yes(world, errand)
     assert (await world.node(goal.id)).status is S.COMPLETED
     assert [m.kind for m in await world.inbox()] == ["question", "result"]
 
@@ -178,7 +180,7 @@ def board_ids(request: Request) -> list[str]:
 
 
 def alive(marker: str) -> list[str]:
-    """The processes whose command line says this."""
+    """Return the processes with this text in their command line."""
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -209,7 +211,7 @@ async def test_a_cancelled_parent_ends_its_children_and_their_processes(
         ),
     )  # fmt: skip
     world.script("ada", *lead)
-    world.model("hand", ReactiveModel("scripted/hand", obey))
+    world.model("hand", ReactiveModel("scripted/hand", follow_task))
     founded = await world.found("Run things")
     for fifo in begun:
         await asyncio.to_thread(fifo.read_text)
@@ -234,7 +236,7 @@ async def test_a_cancelled_parent_ends_its_children_and_their_processes(
     assert [m.name for m in members] == ["coordinator"]
 
 
-async def test_a_goal_that_fails_with_work_under_way_leaves_a_stopped_team(
+async def test_a_failed_goal_cancels_its_running_children_and_stops_the_team(
     world: World, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
@@ -264,10 +266,10 @@ async def test_a_goal_that_fails_with_work_under_way_leaves_a_stopped_team(
     assert alive(f"sleep {seconds}") == []
 
 
-async def test_a_cancel_that_comes_as_the_work_parks_is_not_lost(world_with: WorldWith) -> None:
+async def test_a_cancel_requested_while_the_node_parks_is_not_lost(world_with: WorldWith) -> None:
     @tool(effect="transaction")
     def be_cancelled(tx: Tx, ctx: RunContext) -> Answer:
-        """Cancelled by another process, whose word comes late."""
+        """Park while another process requests the cancellation."""
         NODES.update(tx, ctx.node.id, cancel_requested=True)
         return Pending(WaitingOn("node", "none"), "what never comes")
 
@@ -281,22 +283,22 @@ async def test_a_cancel_that_comes_as_the_work_parks_is_not_lost(world_with: Wor
 
 
 @on_postgres
-async def test_two_that_begin_to_wait_for_each_other_at_once_do_not_both(
+async def test_two_simultaneous_waits_for_each_other_do_not_deadlock(
     world_with: WorldWith,
 ) -> None:
     together = threading.Barrier(2)
 
     @tool(effect="transaction")
     def wait_slowly(tx: Tx, ctx: RunContext, id: str) -> Answer:
-        """Wait for another's result, looking at the same time as it does."""
+        """Wait for another node's result, at the same time as that node does."""
         answer = task_output.act(tx, ctx, id, blocking=True)
         with suppress(threading.BrokenBarrierError):
             together.wait(0.5)
         return answer
 
     async with world_with(wait_slowly) as world:
-        founded, _ = await gathered(world)
-        nodes = [await put(world, founded, name) for name in ("a", "b")]
+        founded, _ = await found_waiting_team(world)
+        nodes = [await add_child(world, founded, name) for name in ("a", "b")]
         gate = Gate()
         for name, other in (("a", nodes[1]), ("b", nodes[0])):
             model = world.script(
@@ -305,26 +307,26 @@ async def test_two_that_begin_to_wait_for_each_other_at_once_do_not_both(
             model.gate = gate
         for name, node_id in zip(("a", "b"), nodes, strict=True):
             worker = await hire(world, founded, name)
-            await world.store.write(_choose, node_id, worker)
+            await world.store.write(_reassign, node_id, worker)
         await gate.reached(2)
         gate.set()
         await world.settle()
         assert [n.status for n in await children(world, founded)] == [S.COMPLETED] * 2
 
 
-def _choose(tx: Tx, node_id: NodeId, worker: Any) -> None:
+def _reassign(tx: Tx, node_id: NodeId, worker: Any) -> None:
     planning.reassign(tx, NODES.get(tx, node_id), worker)
 
 
 @on_postgres
-async def test_what_ends_just_as_somebody_begins_to_wait_for_it_is_not_missed(
+async def test_a_node_that_ends_while_a_wait_for_it_is_written_is_not_missed(
     world_with: WorldWith,
 ) -> None:
     looked, may_commit = threading.Event(), threading.Event()
 
     @tool(effect="transaction")
     def wait_slowly(tx: Tx, ctx: RunContext, id: str) -> Answer:
-        """Wait for another's result, slowly."""
+        """Wait for another node's result; commit late."""
         answer = task_output.act(tx, ctx, id, blocking=True)
         looked.set()
         may_commit.wait(5)
@@ -337,14 +339,14 @@ async def test_what_ends_just_as_somebody_begins_to_wait_for_it_is_not_missed(
             lambda _: says(call("wait_slowly", id=ids[0])),
             says(call("finish", summary="told")),
         )
-        founded, hands = await gathered(world, "bob", lead=lead)
-        ids.append(await put(world, founded, "wonder", to=hands["bob"]))
+        founded, workers = await found_waiting_team(world, "bob", lead=lead)
+        ids.append(await add_child(world, founded, "wonder", to=workers["bob"]))
         await world.settle()
         [begin] = [q for q in await world.questions(founded.team.id) if q.text == "Begin?"]
         await world.answer(begin, "Yes.")
         await asyncio.to_thread(looked.wait)
         ending = asyncio.ensure_future(world.store.write(endings.cancel, ids[0]))
-        await asyncio.wait({ending}, timeout=0.5)  # it ends now, if nothing keeps it
+        await asyncio.wait({ending}, timeout=0.5)  # it ends now, unless a row lock delays it
         may_commit.set()
         await ending
         await world.settle()

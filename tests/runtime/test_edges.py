@@ -1,4 +1,4 @@
-"""Edges: work that ends, is cancelled, retried, paused or spoken to just then."""
+"""Edge cases: a node ends, is cancelled, retried or paused while something else happens."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.tools.base import tool
-from tests.runtime.test_loop import upcoming
+from tests.runtime.test_loop import next_event
 from tests.thinking import ThinkingModel
 
 FINISH = says(call("finish", summary="done"))
@@ -45,7 +45,7 @@ async def test_two_agents_do_not_report_results_to_each_other_for_ever(world: Wo
     assert len(ada.requests) <= 3
 
 
-async def test_mail_that_comes_while_the_work_is_cancelled_becomes_work(world: World) -> None:
+async def test_mail_that_arrives_while_a_node_is_cancelled_becomes_a_new_node(world: World) -> None:
     async def meanwhile() -> Says:
         assert founded.node is not None
         await world.say(founded.coordinator.id, "Do this instead.", team_id=founded.team.id)
@@ -54,7 +54,7 @@ async def test_mail_that_comes_while_the_work_is_cancelled_becomes_work(world: W
 
     world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
     founded = await world.found("Cancel", mode="infinite")
-    await upcoming(world, "node.cancelled")
+    await next_event(world, "node.cancelled")
     await world.settle()
 
     assert [n.status for n in await world.board(founded.team.id)] == [
@@ -63,7 +63,7 @@ async def test_mail_that_comes_while_the_work_is_cancelled_becomes_work(world: W
     ]
 
 
-async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancelled(
+async def test_mail_for_a_parked_node_is_not_lost_when_the_node_is_cancelled(
     world: World,
 ) -> None:
     world.script("ada", says(call("ask_human", question="Which?")), FINISH)
@@ -73,7 +73,7 @@ async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancell
     assert node is not None
 
     def say_and_cancel(tx: Tx) -> None:
-        # Together: between the two, the node could go on and hear the message.
+        # In one transaction: otherwise the node could continue and read the message first.
         told = {"team_id": founded.team.id, "recipient": coordinator.id}
         bus.send(tx, **told, sender=OWNER, text="Do this instead.")
         endings.cancel(tx, node.id)
@@ -88,7 +88,7 @@ async def test_mail_that_waits_with_parked_work_is_not_lost_when_that_is_cancell
 
 
 @on_sqlite
-async def test_time_in_which_a_person_is_waited_for_is_not_spent(world: World) -> None:
+async def test_waiting_for_a_person_does_not_use_up_the_time_budget(world: World) -> None:
     world.script("ada", says(call("ask_human", question="Which?")), FINISH)
     founded = await world.found("Ask", budget=Budget(seconds=60))
     await world.settle()
@@ -102,12 +102,14 @@ async def test_time_in_which_a_person_is_waited_for_is_not_spent(world: World) -
 
 
 @on_sqlite
-async def test_when_time_is_spent_and_the_model_is_away_the_work_ends(world: World) -> None:
+async def test_a_node_ends_when_its_time_runs_out_while_the_model_is_unavailable(
+    world: World,
+) -> None:
     world.script("ada", *[ModelUnavailable("Overloaded.")] * 9)
     founded = await world.found("Try for a minute", budget=Budget(seconds=60))
     await world.settle()
     for _ in range(5):
-        again = upcoming(world, "node.started")
+        again = next_event(world, "node.started")
         world.clock.advance(minutes=20)
         if (await world.board(founded.team.id))[0].status.is_final:
             break
@@ -119,7 +121,7 @@ async def test_when_time_is_spent_and_the_model_is_away_the_work_ends(world: Wor
 
 
 @on_sqlite
-async def test_what_cannot_be_published_does_not_change_why_the_work_ended(world: World) -> None:
+async def test_a_failed_publish_does_not_change_the_stop_reason(world: World) -> None:
     world.script(
         "ada", says(call("write_file", path="_manifest.json", content="{}")), says("Sorry.")
     )
@@ -162,7 +164,7 @@ async def test_a_crash_does_not_raise_the_number_of_calls_a_reply_may_make(world
     assert len(world.published(goal)) == 32
 
 
-async def test_a_pause_is_heard_between_the_calls_of_one_reply(world: World) -> None:
+async def test_a_pause_takes_effect_between_the_calls_of_one_reply(world: World) -> None:
     async def meanwhile() -> Says:
         await world.store.write(teams.pause, founded.team.id)
         return says(
@@ -172,8 +174,8 @@ async def test_a_pause_is_heard_between_the_calls_of_one_reply(world: World) -> 
 
     world.model("ada", ThinkingModel("scripted/ada", [meanwhile, FINISH]))
     founded = await world.found("Pause")
-    await upcoming(world, "team.paused")
-    await upcoming(world, "node.assigned")
+    await next_event(world, "team.paused")
+    await next_event(world, "node.assigned")
 
     assert founded.node is not None
     scratch = world.path / "teams" / founded.team.id / "nodes" / founded.node.id / "scratch"
@@ -182,7 +184,7 @@ async def test_a_pause_is_heard_between_the_calls_of_one_reply(world: World) -> 
     await world.settle()
 
 
-async def test_a_nul_character_in_words_of_people_is_no_error(world: World) -> None:
+async def test_a_nul_character_in_a_persons_text_is_no_error(world: World) -> None:
     world.script("ada", FINISH)
     founded = await world.found("Write a\0b")
     await world.settle()
@@ -203,7 +205,7 @@ async def test_a_finite_team_whose_goal_has_ended_is_not_active(
 
 
 @on_sqlite
-async def test_a_node_that_is_tried_again_after_a_circle_is_tried(world: World) -> None:
+async def test_a_node_that_failed_for_looping_can_be_retried(world: World) -> None:
     ada = world.script("ada", *[says(call("read_file", path="_spec.md"))] * 5, FINISH)
     founded = await world.found("Go round")
     await world.settle()
@@ -217,7 +219,7 @@ async def test_a_node_that_is_tried_again_after_a_circle_is_tried(world: World) 
 
 
 @on_sqlite
-async def test_what_a_tool_said_is_shown_the_same_after_a_restart(
+async def test_a_tools_answer_is_shown_unchanged_after_a_restart(
     tmp_path: Path, database_url: str
 ) -> None:
     @tool(effect="repeatable")

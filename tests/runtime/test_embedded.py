@@ -1,4 +1,4 @@
-"""One process on one home: nothing is lost between a commit and whoever it should wake."""
+"""One process on one home: no wake is lost between a commit and the queue it concerns."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from agiraph.store import spend
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.runtime.waiting import Gate, commits, until
+from tests.runtime.waiting import Gate, nth_commit, until
 
 DONE = says(call("finish", summary="done"))
 
@@ -26,7 +26,7 @@ def finishes(request: Request) -> Says:
 
 
 async def assign(world: World, founded: NewTeam, *tasks: str) -> list[WorkNode]:
-    """More work for the coordinator."""
+    """Create nodes for the coordinator in one transaction."""
 
     def create(tx: Tx) -> list[WorkNode]:
         return [
@@ -47,8 +47,8 @@ async def idle_team(world: World) -> NewTeam:
     return await world.found("Whatever comes", mode="infinite", start=False)
 
 
-async def happened(world: World, founded: NewTeam, *types: str) -> list[tuple[str, str]]:
-    """These events of a team in their order, each with its node."""
+async def events_with_nodes(world: World, founded: NewTeam, *types: str) -> list[tuple[str, str]]:
+    """Return a team's events of these types in order, each with its node."""
     return [
         (event.type, event.data["node_id"])
         for event in await world.events(founded.team.id)
@@ -59,13 +59,15 @@ async def happened(world: World, founded: NewTeam, *types: str) -> list[tuple[st
 # ---- queues ----------------------------------------------------------------------------------
 
 
-async def test_an_agent_does_one_thing_at_a_time_in_the_order_it_was_given(world: World) -> None:
+async def test_an_agent_runs_its_nodes_one_at_a_time_in_the_order_of_assignment(
+    world: World,
+) -> None:
     world.model("ada", ReactiveModel("scripted/ada", finishes))
     founded = await idle_team(world)
     given = [node.id for n in range(5) for node in await assign(world, founded, f"task {n}")]
     given += [node.id for node in await assign(world, founded, "task 5", "task 6")]
     await world.settle()
-    assert await happened(world, founded, "node.started", "node.completed") == [
+    assert await events_with_nodes(world, founded, "node.started", "node.completed") == [
         (type, node) for node in given for type in ("node.started", "node.completed")
     ]
 
@@ -85,7 +87,7 @@ async def test_while_one_node_runs_the_next_waits_in_the_queue(world: World) -> 
     assert {n.status for n in await world.board(founded.team.id)} == {NodeStatus.COMPLETED}
 
 
-async def test_agents_work_side_by_side(world: World) -> None:
+async def test_two_agents_work_in_parallel(world: World) -> None:
     ada = world.script("ada", DONE, DONE)
     ada.gate = gate = Gate()
     teams_ = [await world.found(f"goal {n}") for n in range(2)]
@@ -97,7 +99,7 @@ async def test_agents_work_side_by_side(world: World) -> None:
 
 
 @pytest.mark.parametrize("senders", [1, 8])
-async def test_no_message_is_lost_however_it_meets_the_end_of_a_node(
+async def test_no_message_is_lost_that_arrives_around_the_end_of_a_node(
     world: World, senders: int
 ) -> None:
     world.model("ada", ReactiveModel("scripted/ada", finishes))
@@ -119,7 +121,7 @@ async def test_no_message_is_lost_however_it_meets_the_end_of_a_node(
 # ---- time ------------------------------------------------------------------------------------
 
 
-async def test_timers_ring_in_the_order_they_are_due_and_survive_a_restart(world: World) -> None:
+async def test_timers_fire_in_the_order_they_are_due_and_survive_a_restart(world: World) -> None:
     founded: dict[str, NewTeam] = {}
     for name, seconds in (("late", 300.0), ("soon", 100.0), ("then", 200.0)):
         out = ModelUnavailable("The model is out.", retry_after=seconds)
@@ -150,7 +152,7 @@ async def test_timers_ring_in_the_order_they_are_due_and_survive_a_restart(world
     await until(world, lambda: are_done("soon", "then", "late"))
 
 
-async def test_a_timer_that_ran_out_while_nobody_ran_rings_at_the_start(world: World) -> None:
+async def test_a_timer_that_came_due_while_no_process_ran_fires_at_the_start(world: World) -> None:
     world.script("ada", ModelUnavailable("The model is out.", retry_after=60), DONE)
     founded = await world.found("Wait")
     await world.settle()
@@ -207,7 +209,7 @@ async def test_a_cancel_ends_the_command_with_all_its_processes(
 async def test_a_cancel_at_any_commit_ends_the_node(home: World, commit: int) -> None:
     home.model("ada", ReactiveModel("scripted/ada", finishes))
     for later in range(3):
-        waiting = asyncio.create_task(commits(home, commit))
+        waiting = asyncio.create_task(nth_commit(home, commit))
         founded = await home.found("Be cancelled")
         await waiting
         for _ in range(later):
@@ -219,7 +221,7 @@ async def test_a_cancel_at_any_commit_ends_the_node(home: World, commit: int) ->
         assert node.status in (NodeStatus.CANCELLED, NodeStatus.COMPLETED), later
 
 
-async def test_a_call_to_the_model_that_a_cancel_cuts_off_is_paid_for(world: World) -> None:
+async def test_a_model_call_interrupted_by_a_cancel_is_charged(world: World) -> None:
     ada = world.script("ada", DONE)
     ada.gate = gate = Gate()
     founded = await world.found("Be cancelled")

@@ -1,4 +1,4 @@
-"""The loop: from a node to an outcome, whatever the model, the mail and the people do."""
+"""The loop: from a node to its outcome, with failing models, mail, pauses, cancels and crashes."""
 
 import asyncio
 from itertools import pairwise
@@ -26,8 +26,8 @@ FINISH = says(call("finish", summary="done"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
-def upcoming(world: World, type: EventType) -> asyncio.Future[Event]:
-    """The next event of this type, when it comes."""
+def next_event(world: World, type: EventType) -> asyncio.Future[Event]:
+    """Return a future of the next event of this type."""
     found: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
 
     def look(aftermath: Aftermath) -> None:
@@ -42,7 +42,7 @@ def upcoming(world: World, type: EventType) -> asyncio.Future[Event]:
 # ---- a plain run ---------------------------------------------------------------------------
 
 
-async def test_every_step_is_written_in_order_and_told_as_it_happens(world: World) -> None:
+async def test_every_step_is_journaled_in_order_and_emitted_as_an_event(world: World) -> None:
     world.script("ada", says("First.", call("write_file", path="a.md", content="x")), FINISH)
     founded = await world.found("Write a file")
     await world.settle()
@@ -89,7 +89,7 @@ async def test_every_step_is_written_in_order_and_told_as_it_happens(world: Worl
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_only_a_person_can_help_with_is_put_before_one(
+async def test_an_error_that_only_a_person_can_fix_parks_the_node_with_a_question(
     world: World, error: Exception
 ) -> None:
     ada = world.script("ada", says(call("checkpoint", summary="half")), error, FINISH)
@@ -111,7 +111,7 @@ async def test_what_only_a_person_can_help_with_is_put_before_one(
     )
 
 
-async def test_a_bug_of_ours_ends_the_work_with_what_it_said(world: World) -> None:
+async def test_an_unexpected_exception_fails_the_node_with_its_message(world: World) -> None:
     world.script("ada", ZeroDivisionError("a bug"))
     founded = await world.found("Try")
     await world.settle()
@@ -122,7 +122,7 @@ async def test_a_bug_of_ours_ends_the_work_with_what_it_said(world: World) -> No
     assert (told.kind, told.text) == ("failure", "ZeroDivisionError: a bug")
 
 
-async def test_a_model_that_is_away_parks_the_work_until_it_is_back(world: World) -> None:
+async def test_an_unavailable_model_parks_the_node_until_it_is_back(world: World) -> None:
     away = ModelUnavailable("Overloaded.")
     ada = world.script("ada", says(call("checkpoint", summary="half")), away, away, FINISH)
     founded = await world.found("Be patient")
@@ -133,11 +133,11 @@ async def test_a_model_that_is_away_parks_the_work_until_it_is_back(world: World
         NodeStatus.WAITING,
         "the model cannot be reached: Overloaded. Trying again by itself.",
     )
-    parked_again = upcoming(world, "node.waiting")
+    parked_again = next_event(world, "node.waiting")
     world.clock.advance(seconds=30)
     await parked_again
 
-    done = upcoming(world, "node.completed")
+    done = next_event(world, "node.completed")
     world.clock.advance(seconds=30)
     await done
     await world.settle()
@@ -146,7 +146,7 @@ async def test_a_model_that_is_away_parks_the_work_until_it_is_back(world: World
     assert [len(asked.turns) for asked in ada.requests] == [1, 3, 3, 3]
 
 
-async def test_a_server_that_says_when_is_asked_no_earlier_even_after_a_restart(
+async def test_retry_after_is_respected_even_across_a_restart(
     world: World,
 ) -> None:
     ada = world.script("ada", ModelUnavailable("Slow down.", retry_after=7200), FINISH)
@@ -158,7 +158,7 @@ async def test_a_server_that_says_when_is_asked_no_earlier_even_after_a_restart(
     await world.settle()
     assert len(ada.requests) == 1
 
-    done = upcoming(world, "node.completed")
+    done = next_event(world, "node.completed")
     world.clock.advance(seconds=1)
     await done
     await world.settle()
@@ -168,7 +168,7 @@ async def test_a_server_that_says_when_is_asked_no_earlier_even_after_a_restart(
 # ---- mail ----------------------------------------------------------------------------------
 
 
-async def test_mail_is_heard_between_turns_and_never_between_a_call_and_its_answer(
+async def test_mail_is_added_between_turns_and_never_between_a_call_and_its_answer(
     world: World,
 ) -> None:
     async def meanwhile() -> Says:
@@ -192,7 +192,7 @@ async def test_mail_is_heard_between_turns_and_never_between_a_call_and_its_answ
     ]
 
 
-async def test_mail_that_comes_as_the_work_ends_becomes_work(world: World) -> None:
+async def test_mail_that_arrives_as_a_node_ends_becomes_a_new_node(world: World) -> None:
     async def meanwhile() -> Says:
         await world.say(founded.coordinator.id, "One more thing.", team_id=founded.team.id)
         return FINISH
@@ -225,8 +225,8 @@ async def test_a_paused_team_stops_at_the_yield_point_and_goes_on_where_it_was(
     ada = ThinkingModel("scripted/ada", [meanwhile, FINISH])
     world.model("ada", ada)
     founded = await world.found("Pause")
-    await upcoming(world, "team.paused")
-    await upcoming(world, "node.assigned")
+    await next_event(world, "team.paused")
+    await next_event(world, "node.assigned")
 
     [goal] = await world.board(founded.team.id)
     assert (goal.status, len(ada.heard)) == (NodeStatus.ASSIGNED, 1)
@@ -249,7 +249,7 @@ async def test_a_cancelled_node_ends_without_waiting_for_its_model(world: World)
 
     world.model("ada", ThinkingModel("scripted/ada", [meanwhile]))
     founded = await world.found("Cancel")
-    await upcoming(world, "node.cancelled")
+    await next_event(world, "node.cancelled")
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
@@ -261,7 +261,7 @@ async def test_a_cancelled_node_ends_without_waiting_for_its_model(world: World)
     assert not (folder(world, goal) / "published").exists()
 
 
-async def test_a_stopped_team_cancels_what_runs_and_what_waits(world: World) -> None:
+async def test_stopping_a_team_cancels_its_waiting_node(world: World) -> None:
     world.script("ada", says(call("ask_human", question="Which?")))
     founded = await world.found("Stop")
     await world.settle()
@@ -276,7 +276,7 @@ async def test_a_stopped_team_cancels_what_runs_and_what_waits(world: World) -> 
 # ---- crashes -------------------------------------------------------------------------------
 
 
-async def test_a_crash_costs_at_most_one_call(world: World) -> None:
+async def test_a_crash_costs_at_most_one_model_call(world: World) -> None:
     ada = world.script(
         "ada",
         says(call("write_file", path="a.md", content="half")),
@@ -296,7 +296,7 @@ async def test_a_crash_costs_at_most_one_call(world: World) -> None:
 
 
 @on_sqlite
-async def test_a_step_that_always_crashes_is_put_before_a_person(world: World) -> None:
+async def test_a_step_that_always_crashes_parks_with_a_question(world: World) -> None:
     ada = world.script("ada", *[PowerCut()] * 4, says(call("finish", summary="done otherwise")))
     founded = await world.found("Crash")
     for _ in range(5):
@@ -316,7 +316,7 @@ async def test_a_step_that_always_crashes_is_put_before_a_person(world: World) -
 
 
 @on_sqlite
-async def test_what_a_model_was_shown_once_it_is_shown_again_to_the_byte(world: World) -> None:
+async def test_earlier_turns_are_sent_unchanged_in_every_later_request(world: World) -> None:
     ada = world.script(
         "ada",
         *(says(call("write_file", path=f"{n}.md", content="x")) for n in range(10)),

@@ -1,4 +1,4 @@
-"""What goes on in the background goes on after whatever broke it, and breaks for one alone."""
+"""Background tasks recover from errors, and one failing item does not stop the others."""
 
 import asyncio
 import sqlite3
@@ -26,7 +26,7 @@ DONE = says(call("finish", summary="done"))
 
 
 @asynccontextmanager
-async def opened(path: Path, database_url: str) -> AsyncIterator[tuple[World, PatientClock]]:
+async def open_world(path: Path, database_url: str) -> AsyncIterator[tuple[World, PatientClock]]:
     clock = PatientClock()
     async with World(path / "home", database_url=database_url, clock=clock) as world:
         world.script("ada", *[DONE] * 9)
@@ -34,11 +34,13 @@ async def opened(path: Path, database_url: str) -> AsyncIterator[tuple[World, Pa
         clock.over.set()
 
 
-async def watcher(world: World, goal: str = "Keep watch") -> NewTeam:
+async def idle_team(world: World, goal: str = "Keep watch") -> NewTeam:
     return await world.found(goal, mode="infinite", start=False)
 
 
-async def make(world: World, founded: NewTeam, type: Any, config: dict[str, Any]) -> Trigger:
+async def create_trigger(
+    world: World, founded: NewTeam, type: Any, config: dict[str, Any]
+) -> Trigger:
     made = await world.store.write(
         definitions.create,
         agent_id=founded.coordinator.id,
@@ -49,7 +51,7 @@ async def make(world: World, founded: NewTeam, type: Any, config: dict[str, Any]
     return made.trigger
 
 
-async def fires(world: World, trigger: Trigger) -> None:
+async def wait_until_fired(world: World, trigger: Trigger) -> None:
     async def has_fired() -> bool:
         return [f.outcome for f in await world.store.read(rows.firings, trigger.id)] == ["fired"]
 
@@ -57,8 +59,8 @@ async def fires(world: World, trigger: Trigger) -> None:
         await until(world, has_fired)
 
 
-async def lose(world: World, clock: PatientClock, table: str) -> None:
-    """A minute passes, after which everything looks, without this table; then it is back."""
+async def hide_table(world: World, clock: PatientClock, table: str) -> None:
+    """Let the next checks, a minute later, run without this table; then bring it back."""
     await world.settle()
     await world.store.write(_rename, table, "elsewhere")
     clock.advance(seconds=61)
@@ -67,83 +69,91 @@ async def lose(world: World, clock: PatientClock, table: str) -> None:
     clock.over.set()
 
 
-async def test_a_database_another_program_held_does_not_stop_the_timers_for_good(
+async def test_timers_fire_after_another_program_releases_its_database_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
     path = tmp_path / "agiraph.db"
-    async with opened(tmp_path, f"sqlite:///{path}") as (world, clock):
-        trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})
+    async with open_world(tmp_path, f"sqlite:///{path}") as (world, clock):
+        trigger = await create_trigger(
+            world, await idle_team(world), "delayed", {"delay_seconds": 60}
+        )
         await world.settle()
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("begin immediate")
             clock.advance(seconds=61)
             await clock.paused.wait()
         clock.over.set()
-        await fires(world, trigger)
+        await wait_until_fired(world, trigger)
 
 
-async def test_timers_that_cannot_be_read_ring_when_they_can(
+async def test_timers_fire_once_their_table_can_be_read_again(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path, database_url) as (world, clock):
-        trigger = await make(world, await watcher(world), "delayed", {"delay_seconds": 60})
-        await lose(world, clock, "timers")
+    async with open_world(tmp_path, database_url) as (world, clock):
+        trigger = await create_trigger(
+            world, await idle_team(world), "delayed", {"delay_seconds": 60}
+        )
+        await hide_table(world, clock, "timers")
         assert "timers failed: " in caplog.text
-        await fires(world, trigger)
+        await wait_until_fired(world, trigger)
 
 
-async def test_triggers_that_cannot_be_looked_after_are_when_they_can(
+async def test_triggers_fire_once_the_errands_table_can_be_read_again(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path, database_url) as (world, clock):
-        founded = await watcher(world)
-        trigger = await make(world, founded, "on_event", {"event_pattern": "message.*"})
-        await lose(world, clock, "errands")
+    async with open_world(tmp_path, database_url) as (world, clock):
+        founded = await idle_team(world)
+        trigger = await create_trigger(world, founded, "on_event", {"event_pattern": "message.*"})
+        await hide_table(world, clock, "errands")
         assert "triggers failed: " in caplog.text
         await world.say(founded.coordinator.id, "hm", team_id=founded.team.id, kind="notice")
-        await fires(world, trigger)
+        await wait_until_fired(world, trigger)
 
 
-async def test_a_timer_that_breaks_keeps_no_other_from_ringing_and_is_tried_later(
+async def test_a_failing_timer_does_not_block_others_and_is_retried_later(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path, database_url) as (world, clock):
-        bad = await make(world, await watcher(world, "Bad"), "delayed", {"delay_seconds": 60})
-        good = await make(world, await watcher(world, "Good"), "delayed", {"delay_seconds": 60})
+    async with open_world(tmp_path, database_url) as (world, clock):
+        bad = await create_trigger(
+            world, await idle_team(world, "Bad"), "delayed", {"delay_seconds": 60}
+        )
+        good = await create_trigger(
+            world, await idle_team(world, "Good"), "delayed", {"delay_seconds": 60}
+        )
         await world.store.write(_damage, bad)
         clock.advance(seconds=61)
-        await fires(world, good)
+        await wait_until_fired(world, good)
         assert f"timer trigger:{bad.id} failed" in caplog.text
-        await world.store.write(_mend, bad)
+        await world.store.write(_repair, bad)
         clock.advance(seconds=timedelta(minutes=10).total_seconds())
-        await fires(world, bad)
+        await wait_until_fired(world, bad)
 
 
-async def test_files_that_cannot_be_looked_at_keep_nobody_else_from_hearing(
+async def test_an_unreadable_watched_file_does_not_block_other_triggers(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path, database_url) as (world, clock):
-        bad, good = await watcher(world, "Bad"), await watcher(world, "Good")
+    async with open_world(tmp_path, database_url) as (world, clock):
+        bad, good = await idle_team(world, "Bad"), await idle_team(world, "Good")
         config = {"interval_seconds": 60, "watch": ["shared/list.md"]}
-        await make(world, bad, "heartbeat", config)
-        heard = await make(world, good, "on_event", {"event_pattern": "message.*"})
+        await create_trigger(world, bad, "heartbeat", config)
+        heard = await create_trigger(world, good, "on_event", {"event_pattern": "message.*"})
         folder = tmp_path / "home" / "teams" / bad.team.id
         folder.parent.mkdir(exist_ok=True)
         folder.write_text("not a folder")
         clock.advance(seconds=61)
 
-        async def is_looking() -> bool:
-            return await world.store.read(_is_looking)
+        async def errand_is_taken() -> bool:
+            return await world.store.read(_errand_is_taken)
 
         async with asyncio.timeout(30):
-            await until(world, is_looking)
+            await until(world, errand_is_taken)
         await world.say(good.coordinator.id, "hm", team_id=good.team.id, kind="notice")
-        await fires(world, heard)
+        await wait_until_fired(world, heard)
         assert "the other items are handled without it" in caplog.text
 
 
-async def test_a_round_that_fails_for_days_is_logged_in_full_once_and_then_counted(
+async def test_a_task_that_fails_for_days_is_logged_in_full_once_and_then_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
@@ -176,7 +186,7 @@ async def test_a_round_that_fails_for_days_is_logged_in_full_once_and_then_count
     ]
     days = clock.monotonic() / 86400
     assert days > 3
-    assert len(caplog.records) < 24 * days + 10  # an hour apart in the end
+    assert len(caplog.records) < 24 * days + 10  # in the end one line an hour
     assert caplog.records[-1].getMessage() == (
         f"timers works again; it had failed {failures} times since 2026-01-05 09:00:00 UTC"
     )
@@ -185,8 +195,10 @@ async def test_a_round_that_fails_for_days_is_logged_in_full_once_and_then_count
 async def test_a_timer_that_fails_again_and_again_is_logged_in_full_once(
     tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(tmp_path, database_url) as (world, clock):
-        bad = await make(world, await watcher(world, "Bad"), "delayed", {"delay_seconds": 60})
+    async with open_world(tmp_path, database_url) as (world, clock):
+        bad = await create_trigger(
+            world, await idle_team(world, "Bad"), "delayed", {"delay_seconds": 60}
+        )
         await world.store.write(_damage, bad)
         for _ in range(3):
             tried = world.runtime.periodic._items.get(f"timer trigger:{bad.id}")
@@ -203,8 +215,8 @@ async def test_a_timer_that_fails_again_and_again_is_logged_in_full_once(
     assert len(full) == 1, full
 
 
-async def test_the_row_of_a_worker_says_what_fails_in_it(tmp_path: Path, postgres: Server) -> None:
-    async with opened(tmp_path, postgres.fresh()) as (world, clock):
+async def test_a_workers_row_names_its_failing_task(tmp_path: Path, postgres: Server) -> None:
+    async with open_world(tmp_path, postgres.fresh()) as (world, clock):
         await world.settle()
         await world.store.write(_rename, "errands", "elsewhere")
         clock.advance(seconds=61)
@@ -215,7 +227,7 @@ async def test_the_row_of_a_worker_says_what_fails_in_it(tmp_path: Path, postgre
             return worker.failing
 
         async with asyncio.timeout(30):
-            # Its thread says so within a second or two; nothing tells us when.
+            # The worker's thread updates its row within two seconds; no event announces it.
             while not await told():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         [sentence] = await told()
@@ -224,7 +236,7 @@ async def test_the_row_of_a_worker_says_what_fails_in_it(tmp_path: Path, postgre
         await world.store.write(_rename, "elsewhere", "errands")
 
 
-def _is_looking(tx: Tx) -> bool:
+def _errand_is_taken(tx: Tx) -> bool:
     return tx.one("select 1 from errands where taken_at is not null") is not None
 
 
@@ -236,5 +248,5 @@ def _damage(tx: Tx, trigger: Trigger) -> None:
     tx.run("update triggers set payload = '{' || payload where id = :id", id=trigger.id)
 
 
-def _mend(tx: Tx, trigger: Trigger) -> None:
+def _repair(tx: Tx, trigger: Trigger) -> None:
     tx.run("update triggers set payload = substr(payload, 2) where id = :id", id=trigger.id)

@@ -1,4 +1,4 @@
-"""A program that the runtime's death cut off is never started again unasked, and loses nothing."""
+"""A program interrupted by a crash of the runtime is not run again unasked, and loses nothing."""
 
 import contextlib
 from collections.abc import Generator, Mapping
@@ -20,36 +20,36 @@ from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
 from tests.runtime.programs import (
-    Crowd,
-    Gate,
+    MarkedProcesses,
+    NamedPipe,
     context_of,
+    create_program_task,
     events_of,
     folder_of,
-    give,
-    given,
-    runtime,
-    said_by,
+    messages_from,
+    runtime_process,
+    start_program,
 )
 
-HANDS_IN = "echo 'It is done.' > _result.md"
+WRITES_RESULT = "echo 'It is done.' > _result.md"
 COUNTED = "echo run >> runs.txt"
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate.at(tmp_path / "gate")
+def pipe(tmp_path: Path) -> NamedPipe:
+    return NamedPipe.create(tmp_path / "pipe")
 
 
 @pytest.fixture
-def crowd(gate: Gate) -> Crowd:
-    return Crowd(gate)
+def processes(pipe: NamedPipe) -> MarkedProcesses:
+    return MarkedProcesses(pipe)
 
 
-async def waiting(home: Path, command: str, **more: Any) -> WorkNode:
-    """Create a program's task for the next runtime to take up."""
+async def queue_task(home: Path, command: str, **more: Any) -> WorkNode:
+    """Create a program's task for the next runtime to start."""
     home.mkdir()
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
-    node = await store.write(give, command, **more)
+    node = await store.write(create_program_task, command, **more)
     await store.close()
     return node
 
@@ -71,32 +71,32 @@ async def failures(world: World, node: WorkNode) -> list[str]:
     return await world.store.read(find)
 
 
-# ---- cut off in the middle ------------------------------------------------------------------
+# ---- interrupted by a crash -----------------------------------------------------------------
 
 
-async def test_a_task_from_an_agent_fails_to_that_agent_and_is_not_run_again(
-    tmp_path: Path, crowd: Crowd
+async def test_an_interrupted_task_from_an_agent_fails_and_is_not_run_again(
+    tmp_path: Path, processes: MarkedProcesses
 ) -> None:
     home = tmp_path / "home"
-    begins = f"{COUNTED}; echo '@human: Begun.' >> _outbox.md; cat {crowd.gate}; "
+    begins = f"{COUNTED}; echo '@human: Begun.' >> _outbox.md; cat {processes.pipe}; "
     speaks = "echo '@human: Half way.' >> _outbox.md; echo At it.; "
-    node = await waiting(home, begins + speaks + crowd.command, creator="coordinator")
-    async with runtime(home) as killed:
-        await killed.tells("message.sent")
-        await crowd.gate.say("go on")
-        await crowd.gate.heard()
+    node = await queue_task(home, begins + speaks + processes.command, creator="coordinator")
+    async with runtime_process(home) as killed:
+        await killed.wait_for("message.sent")
+        await processes.pipe.write("go on")
+        await processes.pipe.read()
 
     async with next_world(home) as world:
         world.script("ada", says(call("finish", summary="I know.")))
         await world.settle()
         node = await world.node(node.id)
         [told] = await failures(world, node)
-        said = await said_by(world, node, to=OWNER)
+        said = await messages_from(world, node, to=OWNER)
         published = world.published(node)
         answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
         count = runs(world, node)
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, StopReason.NO_RESULT)
-    assert (count, crowd.alive()) == (1, [])
+    assert (count, processes.alive()) == (1, [])
     assert said == ["Begun.", "Half way."]
     assert published == {"runs.txt": "run\n"}
     assert "The program was cut off by a crash of the runtime after " in told
@@ -110,16 +110,16 @@ async def test_a_task_from_an_agent_fails_to_that_agent_and_is_not_run_again(
     ("decision", "status", "count"),
     [("approve", NodeStatus.COMPLETED, 2), ("deny", NodeStatus.FAILED, 1)],
 )
-async def test_a_task_from_a_person_waits_for_their_decision(
-    tmp_path: Path, gate: Gate, decision: Decision, status: NodeStatus, count: int
+async def test_an_interrupted_task_from_a_person_waits_for_their_decision(
+    tmp_path: Path, pipe: NamedPipe, decision: Decision, status: NodeStatus, count: int
 ) -> None:
     home = tmp_path / "home"
-    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {HANDS_IN}; exit; }}; "
-    node = await waiting(home, f"{again} echo ready > {gate}; exec sleep 1000")
-    async with runtime(home):
-        await gate.heard()
+    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {WRITES_RESULT}; exit; }}; "
+    node = await queue_task(home, f"{again} echo ready > {pipe}; exec sleep 1000")
+    async with runtime_process(home):
+        await pipe.read()
 
-    for _ in range(3):  # however often the runtime comes back, it asks once and runs nothing
+    for _ in range(3):  # however often the runtime restarts, it asks once and runs nothing
         async with next_world(home) as world:
             await world.settle()
             node = await world.node(node.id)
@@ -135,14 +135,14 @@ async def test_a_task_from_a_person_waits_for_their_decision(
     assert "Approve to run it again, deny to give up." in question.text
 
 
-async def test_a_stop_of_the_runtime_ends_all_of_it_and_the_next_asks(
-    world: World, crowd: Crowd
+async def test_stopping_the_runtime_ends_the_program_and_the_next_start_asks_to_repeat(
+    world: World, processes: MarkedProcesses
 ) -> None:
-    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {HANDS_IN}; exit; }}; "
-    node = await given(world, again + crowd.command)
-    await crowd.gate.heard()
+    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {WRITES_RESULT}; exit; }}; "
+    node = await start_program(world, again + processes.command)
+    await processes.pipe.read()
     await world.stop()
-    left = crowd.alive()
+    left = processes.alive()
     await world.start()
     await world.settle()
     [question] = await world.questions(node.team_id)
@@ -156,14 +156,14 @@ async def test_a_stop_of_the_runtime_ends_all_of_it_and_the_next_asks(
     assert context_of(world, node)["attempt"] == 2
 
 
-async def test_a_message_for_the_run_that_died_does_not_start_the_program_again(
-    tmp_path: Path, gate: Gate
+async def test_a_message_for_the_interrupted_run_does_not_start_the_program_again(
+    tmp_path: Path, pipe: NamedPipe
 ) -> None:
     home = tmp_path / "home"
-    command = f"{COUNTED}; echo ready > {gate}; exec sleep 1000"
-    node = await waiting(home, command, creator="coordinator")
-    async with runtime(home):
-        await gate.heard()
+    command = f"{COUNTED}; echo ready > {pipe}; exec sleep 1000"
+    node = await queue_task(home, command, creator="coordinator")
+    async with runtime_process(home):
+        await pipe.read()
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
         bus.send,
@@ -186,15 +186,15 @@ async def test_a_message_for_the_run_that_died_does_not_start_the_program_again(
         assert runs(world, node) == 1
 
 
-async def test_a_retry_of_what_failed_so_runs_it_again_without_a_question(
-    tmp_path: Path, gate: Gate
+async def test_retrying_an_interrupted_task_runs_it_again_without_a_question(
+    tmp_path: Path, pipe: NamedPipe
 ) -> None:
     home = tmp_path / "home"
-    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {HANDS_IN}; exit; }}; "
-    command = f"{again} echo ready > {gate}; exec sleep 1000"
-    node = await waiting(home, command, creator="coordinator")
-    async with runtime(home):
-        await gate.heard()
+    again = f"{COUNTED}; [ $(wc -l < runs.txt) = 2 ] && {{ {WRITES_RESULT}; exit; }}; "
+    command = f"{again} echo ready > {pipe}; exec sleep 1000"
+    node = await queue_task(home, command, creator="coordinator")
+    async with runtime_process(home):
+        await pipe.read()
 
     async with next_world(home) as world:
         world.script("ada", says(call("finish", summary="I know.")))
@@ -207,49 +207,49 @@ async def test_a_retry_of_what_failed_so_runs_it_again_without_a_question(
         assert (runs(world, node), await world.questions(node.team_id)) == (2, [])
 
 
-async def test_a_program_that_resumes_is_run_again_and_says_nothing_twice(
-    tmp_path: Path, crowd: Crowd
+async def test_a_program_with_resumes_is_run_again_and_sends_nothing_twice(
+    tmp_path: Path, processes: MarkedProcesses
 ) -> None:
     home = tmp_path / "home"
-    first = f"echo '@human: Begun.' >> _outbox.md; touch begun.txt; cat {crowd.gate}; "
-    second = f"echo '@human: Again.' >> _outbox.md; {HANDS_IN}; exit"
-    script = f"[ -e begun.txt ] && {{ {second}; }}; {first}{crowd.command}"
-    node = await waiting(home, script)
-    async with runtime(home) as killed:
-        await killed.tells("message.sent")
-        await crowd.gate.say("go on")
-        await crowd.gate.heard()
+    first = f"echo '@human: Begun.' >> _outbox.md; touch begun.txt; cat {processes.pipe}; "
+    second = f"echo '@human: Again.' >> _outbox.md; {WRITES_RESULT}; exit"
+    script = f"[ -e begun.txt ] && {{ {second}; }}; {first}{processes.command}"
+    node = await queue_task(home, script)
+    async with runtime_process(home) as killed:
+        await killed.wait_for("message.sent")
+        await processes.pipe.write("go on")
+        await processes.pipe.read()
 
     async with next_world(home, {script: Command(command=script, resumes=True)}) as world:
         await world.settle()
         node = await world.node(node.id)
         context = context_of(world, node)
-        said = await said_by(world, node, to=OWNER)
+        said = await messages_from(world, node, to=OWNER)
         published = set(world.published(node))
         ends = await events_of(world, node, "node.completed")
     assert (node.status, node.result) == (NodeStatus.COMPLETED, "It is done.")
     assert (node.attempt, context["attempt"]) == (2, 2)
     assert said == ["Begun.", "Again."]
     assert published == {"_result.md", "begun.txt"}
-    assert (len(ends), crowd.alive()) == (1, [])
+    assert (len(ends), processes.alive()) == (1, [])
 
 
-async def test_what_it_was_told_before_the_kill_is_in_its_inbox_afterwards(
-    tmp_path: Path, gate: Gate
+async def test_messages_from_before_the_kill_are_in_the_programs_inbox_afterwards(
+    tmp_path: Path, pipe: NamedPipe
 ) -> None:
     home = tmp_path / "home"
-    first = f"until grep -q Hello _inbox.md; do sleep 0.01; done; touch begun.txt; echo > {gate}"
-    second = f"cp _inbox.md heard.txt; {HANDS_IN}; exit"
+    first = f"until grep -q Hello _inbox.md; do sleep 0.01; done; touch begun.txt; echo > {pipe}"
+    second = f"cp _inbox.md heard.txt; {WRITES_RESULT}; exit"
     script = f"[ -e begun.txt ] && {{ {second}; }}; {first}; exec sleep 1000"
-    node = await waiting(home, script)
+    node = await queue_task(home, script)
     assert node.assignee_id is not None
     store = await open_store(f"sqlite:///{home / 'agiraph.db'}", SystemClock())
     await store.write(
         bus.send, team_id=node.team_id, sender=OWNER, recipient=node.assignee_id, text="Hello."
     )
     await store.close()
-    async with runtime(home):
-        await gate.heard()
+    async with runtime_process(home):
+        await pipe.read()
 
     resumes = {script: Command(command=script, resumes=True)}
     async with next_world(home, resumes) as world:
@@ -258,12 +258,12 @@ async def test_what_it_was_told_before_the_kill_is_in_its_inbox_afterwards(
         assert world.published(node)["heard.txt"] == "[Message from human] Hello.\n\n"
 
 
-# ---- what it had written already ------------------------------------------------------------
+# ---- a result before the crash --------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def power_cut_at(wanted: str) -> Generator[None]:
-    """Let the runtime die at this point; it stays dead until it is restarted."""
+    """Let the runtime crash at this fault point; it stays down until it is restarted."""
 
     def cut(point: str) -> None:
         if point == wanted:
@@ -277,10 +277,10 @@ def power_cut_at(wanted: str) -> Generator[None]:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_program_that_ended_before_the_crash_has_its_real_result(world: World) -> None:
-    command = f"{COUNTED}; {HANDS_IN}; printf '@human: The last line' >> _outbox.md"
+async def test_a_program_that_ended_before_the_crash_keeps_its_result(world: World) -> None:
+    command = f"{COUNTED}; {WRITES_RESULT}; printf '@human: The last line' >> _outbox.md"
     with power_cut_at("fx:after:command"):
-        node = await given(world, command)
+        node = await start_program(world, command)
         await world.settle()
     await world.restart()
     await world.settle()
@@ -288,17 +288,17 @@ async def test_a_program_that_ended_before_the_crash_has_its_real_result(world: 
     node = await world.node(node.id)
     assert (node.status, node.result, node.doubts) == (NodeStatus.COMPLETED, "It is done.", None)
     assert world.published(node) == {"_result.md": "It is done.\n", "runs.txt": "run\n"}
-    assert await said_by(world, node, to=OWNER) == ["The last line"]
+    assert await messages_from(world, node, to=OWNER) == ["The last line"]
     [run] = await events_of(world, node, "tool.result")
     assert run["text"] == "[exited, exit code 0, 0 s]"
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_program_that_ended_in_vain_before_the_crash_is_not_run_again(
+async def test_a_program_that_ended_without_a_result_before_the_crash_is_not_run_again(
     world: World,
 ) -> None:
     with power_cut_at("fx:after:command"):
-        node = await given(world, f"{COUNTED}; exit 3")
+        node = await start_program(world, f"{COUNTED}; exit 3")
         await world.settle()
     await world.restart()
     await world.settle()
@@ -309,13 +309,15 @@ async def test_a_program_that_ended_in_vain_before_the_crash_is_not_run_again(
     assert told.text.startswith("The command ended without writing _result.md [exited, exit code 3")
 
 
-async def test_a_result_that_was_there_at_the_crash_counts_with_a_doubt(
-    tmp_path: Path, gate: Gate
+async def test_a_result_written_before_the_crash_is_accepted_with_a_doubt(
+    tmp_path: Path, pipe: NamedPipe
 ) -> None:
     home = tmp_path / "home"
-    node = await waiting(home, f"{COUNTED}; {HANDS_IN}; echo ready > {gate}; exec sleep 1000")
-    async with runtime(home):
-        await gate.heard()
+    node = await queue_task(
+        home, f"{COUNTED}; {WRITES_RESULT}; echo ready > {pipe}; exec sleep 1000"
+    )
+    async with runtime_process(home):
+        await pipe.read()
 
     async with next_world(home) as world:
         await world.settle()
@@ -327,9 +329,9 @@ async def test_a_result_that_was_there_at_the_crash_counts_with_a_doubt(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_program_that_never_began_is_simply_run(world: World) -> None:
+async def test_a_program_that_had_not_started_before_the_crash_is_run(world: World) -> None:
     with power_cut_at("fx:before:spawn"):
-        node = await given(world, f"{COUNTED}; {HANDS_IN}")
+        node = await start_program(world, f"{COUNTED}; {WRITES_RESULT}")
         await world.settle()
     await world.restart()
     await world.settle()

@@ -1,4 +1,4 @@
-"""Looking back: what an agent learned from its work is kept once, with the thread it comes from."""
+"""Reflection: what an agent learned from its work is stored once, with its source thread."""
 
 import json
 from typing import Any
@@ -18,19 +18,19 @@ from agiraph.store import messages, threads
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
-from tests.runtime.looking_back import (
+from tests.runtime.reflecting_model import (
     HARVEST,
     INSIGHT,
-    Thinker,
+    ReflectingModel,
     briefing,
-    give,
-    hand_in,
+    create_node,
+    submit,
 )
 from tests.runtime.waiting import until
 
 
 def insights(tx: Tx) -> list[tuple[str, str, str | None, str]]:
-    """Every insight there is: its type, words, source and standing."""
+    """Return all insights: type, content, source thread and status."""
     rows = tx.all("select type, content, source_thread_id, status from insights order by content")
     return [tuple(row) for row in rows]  # type: ignore[misc]
 
@@ -40,32 +40,32 @@ def reflections(tx: Tx) -> list[tuple[str, str | None]]:
     return [tuple(row) for row in rows]  # type: ignore[misc]
 
 
-async def stands(world: World, status: NodeStatus) -> bool:
+async def reflection_is(world: World, status: NodeStatus) -> bool:
     return [row[0] for row in await world.store.read(reflections)] == [status]
 
 
-async def begun(world: World, thinker: Thinker, **more: Any) -> NewTeam:
-    """A team that learns, with nothing to do yet."""
-    world.model("ada", thinker)
+async def found_learning_team(world: World, model: ReflectingModel, **more: Any) -> NewTeam:
+    """Found a team that reflects on its work and has nothing to do yet."""
+    world.model("ada", model)
     return await world.found("Watch the market", learns=True, start=False, mode="infinite", **more)
 
 
-async def worked(world: World, founded: NewTeam, task: str = "Look around") -> str:
-    """Let the coordinator do a piece of work nobody asked for; the id of its thread."""
-    node = await give(world, founded.team.id, founded.coordinator.id, task)
+async def do_task(world: World, founded: NewTeam, task: str = "Look around") -> str:
+    """Let the coordinator do a task that nobody asked for; return the id of its thread."""
+    node = await create_node(world, founded.team.id, founded.coordinator.id, task)
     await world.settle()
     return (await world.thread(node.id)).id
 
 
 async def test_extracts_insights_after_clearing_queue(world: World) -> None:
-    thinker = Thinker()
-    founded = await begun(world, thinker)
-    first = await give(world, founded.team.id, founded.coordinator.id, "First")
-    await give(world, founded.team.id, founded.coordinator.id, "Second")
+    model = ReflectingModel()
+    founded = await found_learning_team(world, model)
+    first = await create_node(world, founded.team.id, founded.coordinator.id, "First")
+    await create_node(world, founded.team.id, founded.coordinator.id, "Second")
     await world.settle()
 
-    assert thinker.questions() == ["harvest", "briefing"]  # once, when nothing was left to do
-    told = thinker.asked[0][1][-1].text
+    assert model.questions() == ["harvest", "briefing"]  # once, when nothing was left to do
+    told = model.asked[0][1][-1].text
     assert told.index("WORK 1: First (completed)") < told.index("WORK 2: Second (completed)")
     source = (await world.thread(first.id)).id
     assert await world.store.read(insights) == [
@@ -76,10 +76,11 @@ async def test_extracts_insights_after_clearing_queue(world: World) -> None:
 async def test_insight_linked_to_the_thread(world: World) -> None:
     second = {**INSIGHT, "type": "fact", "content": "Shops close at six", "work": 2}
     lost = {**INSIGHT, "type": "lesson", "content": "Ask earlier", "work": 7}
-    thinker = Thinker(harvest=[json.dumps({"insights": [INSIGHT, second, lost]})])
-    founded = await begun(world, thinker)
+    model = ReflectingModel(harvest=[json.dumps({"insights": [INSIGHT, second, lost]})])
+    founded = await found_learning_team(world, model)
     nodes_ = [
-        await give(world, founded.team.id, founded.coordinator.id, task) for task in ("A", "B")
+        await create_node(world, founded.team.id, founded.coordinator.id, task)
+        for task in ("A", "B")
     ]
     await world.settle()
     one, two = [(await world.thread(node.id)).id for node in nodes_]
@@ -91,8 +92,8 @@ async def test_insight_linked_to_the_thread(world: World) -> None:
 
 
 async def test_thread_marked_completed_after_extraction(world: World) -> None:
-    founded = await begun(world, Thinker())
-    thread = await world.store.read(THREADS.get, await worked(world, founded))
+    founded = await found_learning_team(world, ReflectingModel())
+    thread = await world.store.read(THREADS.get, await do_task(world, founded))
     assert thread.closed_at is not None
     assert thread.harvested_at is not None
     [harvested] = [e for e in await world.events(founded.team.id) if e.type == "thread.harvested"]
@@ -105,17 +106,19 @@ async def test_thread_marked_completed_after_extraction(world: World) -> None:
 
 
 async def test_each_work_session_creates_a_new_thread(world: World) -> None:
-    founded = await begun(world, Thinker())
-    first, second = await worked(world, founded, "One"), await worked(world, founded, "Two")
+    founded = await found_learning_team(world, ReflectingModel())
+    first, second = await do_task(world, founded, "One"), await do_task(world, founded, "Two")
     assert first != second
     kinds = [t.kind for t in await world.store.read(threads.of_agent, founded.coordinator.id)]
     assert kinds == ["work", "reflection", "work", "reflection"]
 
 
 async def test_background_processes_tasks_via_thread_not_conversation(world: World) -> None:
-    thinker = Thinker(verdict=[briefing("Rates rose", "The central bank raised rates by 1 %.")])
-    founded = await begun(world, thinker)
-    await worked(world, founded)
+    model = ReflectingModel(
+        verdict=[briefing("Rates rose", "The central bank raised rates by 1 %.")]
+    )
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded)
     said = await world.store.read(
         messages.conversation, founded.team.id, founded.coordinator.id, OWNER
     )
@@ -124,24 +127,24 @@ async def test_background_processes_tasks_via_thread_not_conversation(world: Wor
     ]
 
 
-async def test_a_thread_is_looked_back_on_once(world: World) -> None:
-    thinker = Thinker()
-    founded = await begun(world, thinker)
-    await worked(world, founded, "One")
-    await worked(world, founded, "Two")
-    records = [turns[-1].text for name, turns, _ in thinker.asked if name == "harvest"]
+async def test_each_thread_is_reflected_on_once(world: World) -> None:
+    model = ReflectingModel()
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded, "One")
+    await do_task(world, founded, "Two")
+    records = [turns[-1].text for name, turns, _ in model.asked if name == "harvest"]
     assert [("One" in r, "Two" in r) for r in records] == [(True, False), (False, True)]
 
 
-async def test_of_many_threads_the_newest_are_looked_at_and_the_others_passed_over(
+async def test_of_many_threads_only_the_newest_are_reflected_on(
     world: World,
 ) -> None:
-    thinker = Thinker()
-    founded = await begun(world, thinker)
+    model = ReflectingModel()
+    founded = await found_learning_team(world, model)
     for task in ("One", "Two", "Three", "Four", "Five"):
-        await give(world, founded.team.id, founded.coordinator.id, task)
+        await create_node(world, founded.team.id, founded.coordinator.id, task)
     await world.settle()
-    record = thinker.asked[0][1][-1].text
+    record = model.asked[0][1][-1].text
     assert [t for t in ("One", "Two", "Three", "Four", "Five") if t in record] == [
         "Three", "Four", "Five",
     ]  # fmt: skip
@@ -150,15 +153,15 @@ async def test_of_many_threads_the_newest_are_looked_at_and_the_others_passed_ov
 
 
 def ask_first(request: Request) -> Says:
-    """Ask the person, then hand in."""
+    """Ask the person, then submit."""
     if any(turn.role == "tool" for turn in request.transcript.spoken()):
-        return hand_in(request)
+        return submit(request)
     return says(call("ask_human", question="May I?"))
 
 
 async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) -> None:
-    founded = await begun(world, Thinker(work=ask_first))
-    thread = await worked(world, founded)
+    founded = await found_learning_team(world, ReflectingModel(work=ask_first))
+    thread = await do_task(world, founded)
     await world.store.write(THREADS.update, thread, tainted_by="https://example.org")
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes")
@@ -168,33 +171,33 @@ async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) ->
     ]
 
 
-def toil(request: Request) -> Says:
-    """Note down a lot, nine times, then hand in."""
+def write_long_notes(request: Request) -> Says:
+    """Write nine long checkpoints, then submit."""
     made = sum(turn.role == "tool" for turn in request.transcript.spoken())
-    return hand_in(request) if made == 9 else says(call("checkpoint", summary=f"{made} " * 900))
+    return submit(request) if made == 9 else says(call("checkpoint", summary=f"{made} " * 900))
 
 
-async def test_a_long_thread_is_shown_in_few_words(world: World) -> None:
-    thinker = Thinker(work=toil)
-    founded = await begun(world, thinker)
-    thread = await world.store.read(THREADS.get, await worked(world, founded, "Toil " * 5000))
+async def test_a_long_thread_is_shortened_for_reflection(world: World) -> None:
+    model = ReflectingModel(work=write_long_notes)
+    founded = await found_learning_team(world, model)
+    thread = await world.store.read(THREADS.get, await do_task(world, founded, "Toil " * 5000))
     assert thread.reflection_id is not None
     ended = await world.store.read(_closed_work, thread.reflection_id)
     whole, short = record(ended, 1_000_000), record(ended, 5000)
-    assert "Told: Toil" in thinker.asked[0][1][-1].text
-    assert thinker.asked[0][1][-1].text.startswith(whole)
+    assert "Told: Toil" in model.asked[0][1][-1].text
+    assert model.asked[0][1][-1].text.startswith(whole)
     assert 18_000 < len(whole) < 25_000
     assert len(short) < 5200
     assert short.count("checkpoint(") == 9
     assert "finish(Found what there is.)" in short
 
 
-async def test_a_record_that_proves_too_long_is_shown_shorter(world: World) -> None:
-    thinker = Thinker(harvest=[ContextExceeded("too long"), HARVEST])
-    founded = await begun(world, thinker)
-    await worked(world, founded, "Read this: " + "x" * 5000)
-    assert thinker.questions() == ["harvest", "harvest:short", "briefing"]
-    long, short = (turns for _, turns, _ in thinker.asked[:2])
+async def test_a_record_that_exceeds_the_context_window_is_sent_again_shorter(world: World) -> None:
+    model = ReflectingModel(harvest=[ContextExceeded("too long"), HARVEST])
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded, "Read this: " + "x" * 5000)
+    assert model.questions() == ["harvest", "harvest:short", "briefing"]
+    long, short = (turns for _, turns, _ in model.asked[:2])
     assert len(short) == 1
     assert len(short[-1].text) < len(long[-1].text)
     assert len(await world.store.read(insights)) == 1
@@ -203,73 +206,75 @@ async def test_a_record_that_proves_too_long_is_shown_shorter(world: World) -> N
 @pytest.mark.parametrize(
     "first", ["I learned a lot.", ModelGarbled("not JSON"), ModelRefused("no schemas here")]
 )
-async def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
+async def test_an_answer_that_cannot_be_parsed_is_asked_for_once_more(
     world: World, first: str | Exception
 ) -> None:
-    thinker = Thinker(harvest=[first, f"Here you are:\n```json\n{HARVEST}\n```"])
-    founded = await begun(world, thinker)
-    await worked(world, founded)
-    assert thinker.questions() == ["harvest", "harvest:again", "briefing"]
-    assert [schema is None for _, _, schema in thinker.asked] == [False, True, False]
+    model = ReflectingModel(harvest=[first, f"Here you are:\n```json\n{HARVEST}\n```"])
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded)
+    assert model.questions() == ["harvest", "harvest:again", "briefing"]
+    assert [schema is None for _, _, schema in model.asked] == [False, True, False]
     assert len(await world.store.read(insights)) == 1
 
 
-async def test_who_cannot_say_what_it_learned_is_left_alone(world: World) -> None:
-    thinker = Thinker(harvest=["I learned a lot."], verdict=["Perhaps."])
-    founded = await begun(world, thinker)
-    thread = await worked(world, founded)
-    assert thinker.questions() == ["harvest", "harvest:again", "briefing", "briefing:again"]
+async def test_a_second_answer_that_cannot_be_parsed_ends_the_reflection(world: World) -> None:
+    model = ReflectingModel(harvest=["I learned a lot."], verdict=["Perhaps."])
+    founded = await found_learning_team(world, model)
+    thread = await do_task(world, founded)
+    assert model.questions() == ["harvest", "harvest:again", "briefing", "briefing:again"]
     assert await world.store.read(insights) == []
     assert (await world.store.read(THREADS.get, thread)).harvested_at is not None
     assert await world.inbox() == []
 
 
-async def test_a_model_that_is_away_is_waited_for(world: World) -> None:
-    thinker = Thinker(harvest=[ModelUnavailable("overloaded"), HARVEST])
-    founded = await begun(world, thinker)
-    await worked(world, founded)
+async def test_a_reflection_waits_for_an_unavailable_model(world: World) -> None:
+    model = ReflectingModel(harvest=[ModelUnavailable("overloaded"), HARVEST])
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded)
     [(status, _)] = await world.store.read(reflections)
     assert status == NodeStatus.WAITING
     world.clock.advance(minutes=5)
-    await until(world, lambda: stands(world, NodeStatus.COMPLETED))
+    await until(world, lambda: reflection_is(world, NodeStatus.COMPLETED))
     assert len(await world.store.read(insights)) == 1
     assert await world.inbox() == []
 
 
-async def test_a_model_that_refuses_ends_it_without_a_word_to_the_person(world: World) -> None:
-    thinker = Thinker(harvest=[ModelRefused("no such model")])
-    founded = await begun(world, thinker)
-    thread = await worked(world, founded)
+async def test_a_reflection_that_the_model_refuses_fails_without_a_message_to_the_person(
+    world: World,
+) -> None:
+    model = ReflectingModel(harvest=[ModelRefused("no such model")])
+    founded = await found_learning_team(world, model)
+    thread = await do_task(world, founded)
     assert await world.store.read(reflections) == [(NodeStatus.FAILED, None)]
     assert (await world.inbox(), await world.questions(founded.team.id)) == ([], [])
     failed = [e for e in await world.events(founded.team.id) if e.type == "model.failed"]
     assert len(failed) == 2
 
-    thinker.harvest = [HARVEST]  # with the next piece of work it is tried again
-    await worked(world, founded, "More")
+    model.harvest = [HARVEST]  # the next task makes the agent reflect again
+    await do_task(world, founded, "More")
     sources = [row[2] for row in await world.store.read(insights)]
     assert sources == [thread]
 
 
-async def test_what_looking_back_costs_is_paid_by_the_work(world: World) -> None:
-    thinker = Thinker()
-    world.model("ada", thinker)
+async def test_a_reflection_is_paid_from_the_envelope_of_the_work(world: World) -> None:
+    model = ReflectingModel()
+    world.model("ada", model)
     founded = await world.found("Watch", learns=True, budget=Budget(model_calls=1))
     await world.settle()
     assert founded.node is not None
-    assert thinker.asked == []  # its envelope is empty: no call is begun
+    assert model.asked == []  # its envelope is empty: no call is made
     [(status, _)] = await world.store.read(reflections)
     assert status == NodeStatus.FAILED
 
 
-async def test_workers_look_back_too(world: World) -> None:
-    thinker = Thinker(name="scripted/bob", verdict=[briefing("Look", "At me.")])
-    founded = await begun(world, Thinker())
-    world.model("bob", thinker)
+async def test_workers_reflect_too(world: World) -> None:
+    model = ReflectingModel(name="scripted/bob", verdict=[briefing("Look", "At me.")])
+    founded = await found_learning_team(world, ReflectingModel())
+    world.model("bob", model)
     bob = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
-    node = await give(world, founded.team.id, bob.id)
+    node = await create_node(world, founded.team.id, bob.id)
     await world.settle()
     assert [row[2] for row in await world.store.read(insights)] == [
         (await world.thread(node.id)).id
@@ -277,45 +282,45 @@ async def test_workers_look_back_too(world: World) -> None:
 
 
 async def test_worker_agents_cannot_send_briefings(world: World) -> None:
-    thinker = Thinker(name="scripted/bob", verdict=[briefing("Look", "At me.")])
-    founded = await begun(world, Thinker())
-    world.model("bob", thinker)
+    model = ReflectingModel(name="scripted/bob", verdict=[briefing("Look", "At me.")])
+    founded = await found_learning_team(world, ReflectingModel())
+    world.model("bob", model)
     bob = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
-    await give(world, founded.team.id, bob.id)
+    await create_node(world, founded.team.id, bob.id)
     await world.settle()
-    assert thinker.questions() == ["harvest"]
+    assert model.questions() == ["harvest"]
     assert await world.inbox() == []
 
 
-async def test_a_team_that_does_not_learn_is_not_asked(world: World) -> None:
-    thinker = Thinker()
-    world.model("ada", thinker)
+async def test_a_team_that_does_not_learn_does_not_reflect(world: World) -> None:
+    model = ReflectingModel()
+    world.model("ada", model)
     await world.found("Watch", learns=False)
     await world.settle()
-    assert (thinker.asked, await world.store.read(reflections)) == ([], [])
+    assert (model.asked, await world.store.read(reflections)) == ([], [])
 
 
-async def test_a_team_that_is_stopped_does_not_look_back(world: World) -> None:
-    thinker = Thinker(work=ask_first)
-    founded = await begun(world, thinker)
-    await worked(world, founded)
+async def test_a_stopped_team_does_not_reflect(world: World) -> None:
+    model = ReflectingModel(work=ask_first)
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded)
     await world.store.write(teams.stop, founded.team.id)
     await world.settle()
-    assert (thinker.asked, await world.store.read(reflections)) == ([], [])
+    assert (model.asked, await world.store.read(reflections)) == ([], [])
 
 
-async def test_a_paused_team_looks_back_when_it_goes_on(world: World) -> None:
-    thinker = Thinker(harvest=[ModelUnavailable("overloaded"), HARVEST])
-    founded = await begun(world, thinker)
-    await worked(world, founded)
+async def test_a_paused_team_reflects_after_it_resumes(world: World) -> None:
+    model = ReflectingModel(harvest=[ModelUnavailable("overloaded"), HARVEST])
+    founded = await found_learning_team(world, model)
+    await do_task(world, founded)
     await world.store.write(teams.pause, founded.team.id)
     world.clock.advance(minutes=5)
-    await until(world, lambda: stands(world, NodeStatus.ASSIGNED))
-    assert len(thinker.asked) == 1
+    await until(world, lambda: reflection_is(world, NodeStatus.ASSIGNED))
+    assert len(model.asked) == 1
     await world.store.write(teams.resume, founded.team.id)
-    await until(world, lambda: stands(world, NodeStatus.COMPLETED))
+    await until(world, lambda: reflection_is(world, NodeStatus.COMPLETED))
     assert len(await world.store.read(insights)) == 1
 
 
@@ -333,7 +338,7 @@ async def test_a_paused_team_looks_back_when_it_goes_on(world: World) -> None:
         ("{" * 100_000, None),
     ],
 )
-def test_an_object_is_found_however_it_is_put(text: str, value: object) -> None:
+def test_a_json_object_is_found_within_other_text(text: str, value: object) -> None:
     assert value_in(text) == value
 
 
@@ -350,7 +355,7 @@ def test_an_object_is_found_however_it_is_put(text: str, value: object) -> None:
         ({"insights": [INSIGHT] * 50}, ["Check filings first"] * 10),
     ],
 )
-def test_what_is_no_insight_is_left_out(value: object, found: list[str] | None) -> None:
+def test_invalid_insights_are_dropped(value: object, found: list[str] | None) -> None:
     read = read_insights(value)
     assert (None if read is None else [learned.content for learned in read]) == found
 
@@ -368,6 +373,6 @@ def test_what_is_no_insight_is_left_out(value: object, found: list[str] | None) 
         ([], None),
     ],
 )
-def test_a_score_is_a_number_from_nought_to_one(value: object, score: float | None) -> None:
+def test_a_score_is_clamped_between_zero_and_one(value: object, score: float | None) -> None:
     read = read_verdict(value)
     assert (None if read is None else read.score) == score

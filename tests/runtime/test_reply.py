@@ -1,4 +1,4 @@
-"""The foreground: what a person says is answered at once, and becomes work if need be."""
+"""Replies: a person's message is answered at once, and becomes a node if it asks for work."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,13 +30,13 @@ ACK = says("I'll look into NVIDIA's latest figures.")
 
 @pytest.fixture
 async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
-    """A runtime in which a model of its own answers people."""
+    """A runtime with a separate model for replies to people."""
     opened = World(tmp_path / "home", database_url=database_url, reply_model="scripted/mouth")
     async with opened:
         yield opened
 
 
-async def idle(world: World, **more: Any) -> tuple[NewTeam, Agent]:
+async def idle_team(world: World, **more: Any) -> tuple[NewTeam, Agent]:
     founded = await world.found("Track tech stocks", start=False, **more)
     return founded, founded.coordinator
 
@@ -52,14 +52,14 @@ async def replies(world: World, agent: Agent) -> list[WorkNode]:
     return await world.store.read(NODES.select, where, agent=agent.id)
 
 
-# ---- a message becomes an answer and a piece of work ------------------------------------------
+# ---- a message becomes an answer and a node ---------------------------------------------------
 
 
 async def test_queues_task_and_returns_contextual_acknowledgment(world: World) -> None:
     world.script("mouth", ACK)
     work = world.script("ada", FINISH)
     gate = work.gate = Gate()
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     sent = await world.chat(ada.id, "Research NVIDIA stock")
     await gate.reached()
 
@@ -77,7 +77,7 @@ async def test_queues_task_and_returns_contextual_acknowledgment(world: World) -
 
 async def test_adds_user_message_to_conversation(world: World) -> None:
     world.script("mouth", says("Hello!", call("no_work_needed")))
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "Hello agent")
     await world.settle()
     assert texts(await world.conversation(ada)) == ["human: Hello agent", "agent: Hello!"]
@@ -86,7 +86,7 @@ async def test_adds_user_message_to_conversation(world: World) -> None:
 async def test_returns_only_user_conversation_messages(world: World) -> None:
     world.script("mouth", says("Hi there."))
     world.script("ada", says(call("checkpoint", summary="an internal step")), FINISH)
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "Hello")
     await world.settle()
     assert not any("internal" in m.text for m in await world.conversation(ada))
@@ -100,55 +100,55 @@ async def test_creates_team_and_queues_bootstrap_task_for_team_lead(world: World
     assert node.assignee_id == founded.coordinator.id
 
 
-async def test_small_talk_is_answered_and_sets_nobody_to_work(world: World) -> None:
+async def test_small_talk_is_answered_and_creates_no_node(world: World) -> None:
     world.script("mouth", says("You're welcome.", call("no_work_needed", reason="thanks")))
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "Thanks!")
     await world.settle()
     assert await world.board(founded.team.id) == []
     assert [m.seen_at is None for m in await world.conversation(ada)] == [False, True]
 
 
-async def test_the_work_can_be_put_in_other_words_than_the_message(world: World) -> None:
+async def test_a_reply_can_word_the_task_differently_than_the_message(world: World) -> None:
     task = "Research NVIDIA's stock; the human wants no more than two sentences."
     world.script("mouth", says("On it.", call("start_work", task=task)))
     world.script("ada", FINISH)
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "NVIDIA, the usual")
     await world.settle()
     assert [n.task for n in await world.board(founded.team.id)] == [task]
 
 
-async def test_a_silent_reply_is_asked_for_words(world: World) -> None:
+async def test_a_reply_without_text_is_asked_for_one(world: World) -> None:
     mouth = world.script("mouth", says(call("no_work_needed")), says(""), says("Gladly."))
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "Nice work")
     await world.settle()
     assert texts(await world.conversation(ada))[1:] == ["agent: Gladly."]
     assert "reads only what you write" in mouth.heard
 
 
-async def test_what_is_looked_up_is_seen_before_it_is_told(world: World) -> None:
+async def test_a_lookup_is_read_before_the_person_is_answered(world: World) -> None:
     mouth = world.script(
         "mouth",
         says("Let me see.", call("check_board")),
         says("Nothing is going on.", call("no_work_needed")),
     )
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "What are you doing?")
     await world.settle()
     assert texts(await world.conversation(ada))[1:] == ["agent: Nothing is going on."]
     assert len(mouth.requests) == 2
 
 
-async def test_a_refused_call_is_seen_before_the_answer_is_given(world: World) -> None:
+async def test_a_refused_call_is_read_before_the_person_is_answered(world: World) -> None:
     mouth = world.script(
         "mouth",
         says("Done.", call("start_work", job="x")),
         says("Right, now it is queued.", call("start_work", task="Count the beans")),
     )
     world.script("ada", FINISH)
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "Count them")
     await world.settle()
     assert "start_work" in mouth.heard
@@ -156,13 +156,13 @@ async def test_a_refused_call_is_seen_before_the_answer_is_given(world: World) -
     assert "agent: Done." not in texts(await world.conversation(ada))
 
 
-# ---- what is shown ------------------------------------------------------------------------------
+# ---- the reply's prompt -------------------------------------------------------------------------
 
 
 async def test_a_reply_sees_the_conversation_and_the_board_and_no_thread(world: World) -> None:
     mouth = world.script("mouth", says("Will do."), says("Sure.", call("no_work_needed")))
     world.script("ada", says(call("checkpoint", summary="secret-thread-word")), FINISH)
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "Research NVIDIA stock")
     await world.settle()
     await world.chat(ada.id, "And thanks")
@@ -177,7 +177,7 @@ async def test_a_reply_sees_the_conversation_and_the_board_and_no_thread(world: 
     assert "bash" not in shown.tools
 
 
-async def test_words_are_heard_as_they_come(tmp_path: Path) -> None:
+async def test_a_replys_text_is_streamed(tmp_path: Path) -> None:
     heard: list[tuple[str, str]] = []
     world = World(
         tmp_path,
@@ -186,7 +186,7 @@ async def test_words_are_heard_as_they_come(tmp_path: Path) -> None:
     )
     async with world:
         world.script("mouth", says("Hello there.", call("no_work_needed")))
-        _, ada = await idle(world)
+        _, ada = await idle_team(world)
         await world.chat(ada.id, "Hi")
         await world.settle()
     assert heard == [("reply", "Hello there.")]
@@ -195,7 +195,7 @@ async def test_words_are_heard_as_they_come(tmp_path: Path) -> None:
 async def test_pictures_reach_the_reply_and_the_work(world: World) -> None:
     mouth = world.script("mouth", says("I see."))
     work = world.script("ada", FINISH)
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     picture = Attachment(name="chart.png", media_type="image/png", data="iVBORw0KGgo=")
     await world.chat(ada.id, "What does this show?", attachments=(picture,))
     await world.settle()
@@ -203,19 +203,21 @@ async def test_pictures_reach_the_reply_and_the_work(world: World) -> None:
     assert work.requests[0].turns[0].attachments == (picture,)
 
 
-async def test_what_a_reply_costs_is_on_the_bill(world: World) -> None:
+async def test_a_replys_cost_is_recorded(world: World) -> None:
     world.script("mouth", says("Hi.", call("no_work_needed"), input_tokens=70, output_tokens=5))
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "Hi")
     await world.settle()
     [row] = await world.store.read(spend.of_team, founded.team.id)
     assert (row.purpose, row.input_tokens, row.output_tokens) == ("reply", 70, 5)
 
 
-# ---- beside work ------------------------------------------------------------------------------
+# ---- while work is running --------------------------------------------------------------------
 
 
-async def test_somebody_at_work_answers_at_once_and_hears_it_at_the_next_step(world: World) -> None:
+async def test_a_busy_agent_replies_at_once_and_its_work_gets_the_message_next_step(
+    world: World,
+) -> None:
     world.script("mouth", says("I'll add Qualcomm."))
     work = world.script("ada", says(call("check_messages")), FINISH)
     gate = work.gate = Gate()
@@ -223,7 +225,7 @@ async def test_somebody_at_work_answers_at_once_and_hears_it_at_the_next_step(wo
     ada = founded.coordinator
     await gate.reached()
     await world.chat(ada.id, "Also include Qualcomm")
-    await until(world, lambda: mouth_done(world, ada))
+    await until(world, lambda: has_reply(world, ada))
     assert texts(await world.conversation(ada))[1:] == ["agent: I'll add Qualcomm."]
     gate.set()
     await world.settle()
@@ -231,11 +233,11 @@ async def test_somebody_at_work_answers_at_once_and_hears_it_at_the_next_step(wo
     assert len(await world.board(founded.team.id)) == 1
 
 
-async def mouth_done(world: World, ada: Agent) -> bool:
+async def has_reply(world: World, ada: Agent) -> bool:
     return len(await world.conversation(ada)) >= 2
 
 
-async def test_a_wait_for_teammates_ends_when_the_human_wants_something(world: World) -> None:
+async def test_a_persons_request_ends_a_wait_for_teammates(world: World) -> None:
     world.script("mouth", says("Noted: pricing too."))
     lead = world.script(
         "ada",
@@ -245,7 +247,7 @@ async def test_a_wait_for_teammates_ends_when_the_human_wants_something(world: W
     world.model(
         "hand", ReactiveModel("scripted/hand", lambda r: says(call("ask_human", question="?")))
     )
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/hand"
     )
@@ -258,7 +260,7 @@ async def test_a_wait_for_teammates_ends_when_the_human_wants_something(world: W
     assert any("Include pricing" in t.text for t in lead.requests[-1].turns)
 
 
-async def test_small_talk_ends_no_wait(world: World) -> None:
+async def test_small_talk_does_not_end_a_wait(world: World) -> None:
     world.script("mouth", says("You too!", call("no_work_needed")))
     lead = world.script("ada", says(call("ask_human", question="Which one?")), FINISH)
     founded = await world.found("Choose")
@@ -268,7 +270,7 @@ async def test_small_talk_ends_no_wait(world: World) -> None:
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.WAITING
     assert len(lead.requests) == 1
-    # Whatever the reply took it for, the work hears it before it goes on.
+    # Whatever the reply decided, the work gets the message before it continues.
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "This one.")
     await world.settle()
@@ -289,10 +291,10 @@ async def test_a_nudge_goes_to_the_work_and_is_not_answered(world: World) -> Non
     assert any("Hurry up" in t.text for t in work.requests[-1].turns)
 
 
-async def test_any_worker_can_be_spoken_to(world: World) -> None:
+async def test_a_person_can_send_a_message_to_any_worker(world: World) -> None:
     mouth = world.script("mouth", says("Data centre only, then."))
     hand = world.script("hand", says(call("publish", summary="ok")))
-    founded, _ = await idle(world)
+    founded, _ = await idle_team(world)
     alice = await world.store.write(
         roster.hire, founded.team.id, name="alice", role="worker", model="scripted/hand"
     )
@@ -302,7 +304,7 @@ async def test_any_worker_can_be_spoken_to(world: World) -> None:
     assert hand.requests[0].turns[0].text == "Data centre only"
 
 
-async def test_while_every_place_for_work_is_taken_people_are_answered(
+async def test_people_are_answered_while_all_work_slots_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MAX_RUNNING, "work", 1)
@@ -312,9 +314,9 @@ async def test_while_every_place_for_work_is_taken_people_are_answered(
         gate = busy.gate = Gate()
         await world.found("Reservation on")
         await gate.reached()
-        _, other = await idle(world)
+        _, other = await idle_team(world)
         await world.chat(other.id, "Are you there?")
-        await until(world, lambda: mouth_done(world, other))
+        await until(world, lambda: has_reply(world, other))
         assert texts(await world.conversation(other))[1:] == [
             "agent: I'll look into NVIDIA's latest figures."
         ]
@@ -329,12 +331,12 @@ async def test_while_every_place_for_work_is_taken_people_are_answered(
 @pytest.mark.parametrize(
     "error", [ModelUnavailable("overloaded."), ModelRefused("the key is wrong.")]
 )
-async def test_without_a_model_the_human_is_answered_and_the_work_is_queued(
+async def test_when_the_reply_model_fails_the_person_is_told_and_the_work_is_queued(
     world: World, error: Exception
 ) -> None:
     world.script("mouth", error)
     world.script("ada", FINISH)
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "Research NVIDIA stock")
     await world.settle()
     said = texts(await world.conversation(ada))
@@ -344,46 +346,46 @@ async def test_without_a_model_the_human_is_answered_and_the_work_is_queued(
     assert (node.task, node.status) == ("Research NVIDIA stock", NodeStatus.COMPLETED)
 
 
-async def test_a_reply_model_that_does_not_exist_is_told_and_the_work_is_queued(
+async def test_an_unknown_reply_model_is_reported_and_the_work_is_queued(
     tmp_path: Path,
 ) -> None:
     async with World(tmp_path, reply_model="nosuch/model") as world:
         world.script("ada", FINISH)
-        founded, ada = await idle(world)
+        founded, ada = await idle_team(world)
         await world.chat(ada.id, "Research NVIDIA stock")
         await world.settle()
         assert "nosuch" in (await world.conversation(ada))[1].text
         assert len(await world.board(founded.team.id)) == 1
 
 
-async def test_a_reply_that_breaks_is_told_and_the_work_is_done(world: World) -> None:
+async def test_an_exception_in_a_reply_is_reported_and_the_work_is_done(world: World) -> None:
     def breaks(request: Request) -> Says:
         raise ZeroDivisionError("a bug")
 
     world.model("mouth", ReactiveModel("scripted/mouth", breaks))
     world.script("ada", FINISH)
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.chat(ada.id, "Research NVIDIA stock")
     await world.settle()
     assert "went wrong" in (await world.conversation(ada))[1].text
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED]
 
 
-async def test_a_model_that_only_looks_things_up_is_stopped(world: World) -> None:
+async def test_a_reply_that_only_makes_lookups_is_ended(world: World) -> None:
     world.model("mouth", ReactiveModel("scripted/mouth", lambda r: says(call("check_board"))))
     world.script("ada", FINISH)
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await world.chat(ada.id, "Research NVIDIA stock")
     await world.settle()
     assert len(await world.conversation(ada)) == 3
 
 
-# ---- once, in order, whatever comes ----------------------------------------------------------
+# ---- once and in order -----------------------------------------------------------------------
 
 
-async def test_what_is_said_before_a_reply_begins_is_answered_together(world: World) -> None:
+async def test_messages_sent_before_a_reply_starts_are_answered_together(world: World) -> None:
     mouth = world.script("mouth", says("All three, gladly.", call("no_work_needed")))
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     await asyncio.gather(*(world.chat(ada.id, f"Message {n}") for n in range(3)))
     await world.settle()
     assert len(mouth.requests) == 1
@@ -394,7 +396,7 @@ async def test_what_is_said_before_a_reply_begins_is_answered_together(world: Wo
 async def test_the_same_message_sent_again_is_answered_once(world: World) -> None:
     mouth = world.script("mouth", ACK)
     world.script("ada", FINISH)
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     first = await world.chat(ada.id, "Research NVIDIA", client_id="c1")
     again = await world.chat(ada.id, "Research NVIDIA", client_id="c1")
     await world.settle()
@@ -406,16 +408,16 @@ async def test_the_same_message_sent_again_is_answered_once(world: World) -> Non
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 async def test_an_empty_message_is_refused(world: World, text: str) -> None:
-    _, ada = await idle(world)
+    _, ada = await idle_team(world)
     with pytest.raises(Refused, match="empty"):
         await world.chat(ada.id, text)
     assert await replies(world, ada) == []
 
 
-async def test_a_team_that_is_paused_answers_and_works_when_it_goes_on(world: World) -> None:
+async def test_a_paused_team_replies_and_does_the_work_after_it_resumes(world: World) -> None:
     world.script("mouth", ACK)
     world.script("ada", FINISH)
-    founded, ada = await idle(world)
+    founded, ada = await idle_team(world)
     await world.store.write(teams.pause, founded.team.id)
     await world.chat(ada.id, "Research NVIDIA stock")
     await world.settle()
@@ -426,7 +428,7 @@ async def test_a_team_that_is_paused_answers_and_works_when_it_goes_on(world: Wo
     assert (await world.node(node.id)).status is NodeStatus.COMPLETED
 
 
-async def test_a_team_that_was_done_takes_up_what_it_is_asked_next(world: World) -> None:
+async def test_a_completed_team_does_what_it_is_asked_next(world: World) -> None:
     world.script("mouth", says("Gladly."))
     world.script("ada", FINISH, says(call("finish", summary="And AMD too.")))
     founded = await world.found("NVIDIA")
@@ -437,14 +439,14 @@ async def test_a_team_that_was_done_takes_up_what_it_is_asked_next(world: World)
     assert (await world.store.read(TEAMS.get, founded.team.id)).status == "completed"
 
 
-async def test_what_a_person_asked_besides_is_done_though_the_goal_is_reached(world: World) -> None:
+async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world: World) -> None:
     world.script("mouth", says("Queued.", call("start_work", task="Water the plants")))
     work = world.script("ada", FINISH, says(call("finish", summary="Watered.")))
     gate = work.gate = Gate()
     founded = await world.found("NVIDIA")
     await gate.reached()
     await world.chat(founded.coordinator.id, "And water the plants")
-    await until(world, lambda: mouth_done(world, founded.coordinator))
+    await until(world, lambda: has_reply(world, founded.coordinator))
     gate.set()
     await world.settle()
     assert (await world.conversation(founded.coordinator))[-1].text == "Watered."

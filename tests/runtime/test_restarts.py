@@ -1,4 +1,4 @@
-"""A process ends, by order or by accident, and the next one goes on where it was."""
+"""A process stops or crashes, and the next one continues where it was."""
 
 import asyncio
 import os
@@ -18,13 +18,13 @@ from agiraph.store import events, nodes, threads
 from agiraph.store import teams as rows
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.runtime.waiting import Gate, commits
+from tests.runtime.waiting import Gate, nth_commit
 from tests.runtime.worker import Worker
 
 DONE = says(call("finish", summary="done"))
 
 
-async def test_a_stop_hands_the_node_back_and_the_next_start_takes_it_up(world: World) -> None:
+async def test_a_stop_releases_the_node_and_the_next_start_continues_it(world: World) -> None:
     ada = world.script("ada", DONE, DONE)
     ada.gate = gate = Gate()
     founded = await world.found("Be stopped")
@@ -40,16 +40,16 @@ async def test_a_stop_hands_the_node_back_and_the_next_start_takes_it_up(world: 
 
 @pytest.mark.parametrize("commit", range(7))
 async def test_a_stop_at_any_commit_leaves_nothing_running(home: World, commit: int) -> None:
-    """The claim itself may be what is under way."""
+    """The stop may even arrive during the claim."""
     home.model("ada", ReactiveModel("scripted/ada", lambda _: DONE))
     for later in range(3):
-        stopping = asyncio.create_task(commits(home, commit))
+        stopping = asyncio.create_task(nth_commit(home, commit))
         founded = await home.found("Be stopped")
         await stopping
         for _ in range(later):
             await asyncio.sleep(0)
         await home.stop()
-        left = await seen_from_outside(home, founded)
+        left = await read_node_offline(home, founded)
         await home.start()
         assert left.status in (NodeStatus.ASSIGNED, NodeStatus.COMPLETED), later
         await home.settle()
@@ -57,16 +57,16 @@ async def test_a_stop_at_any_commit_leaves_nothing_running(home: World, commit: 
         assert (node.status, node.attempt, node.crashes) == (NodeStatus.COMPLETED, 1, 0), later
 
 
-async def seen_from_outside(world: World, founded: NewTeam) -> WorkNode:
-    """The team's one node, as it is while no runtime works on the home."""
+async def read_node_offline(world: World, founded: NewTeam) -> WorkNode:
+    """Read the team's only node while no runtime works on the home."""
     store = await open_store(f"sqlite:///{world.path / 'agiraph.db'}", SystemClock())
     [node] = await store.read(nodes.board, founded.team.id)
     await store.close()
     return node
 
 
-async def test_the_same_step_is_not_tried_for_ever(home: World) -> None:
-    """Cut off again and again before anything is written: a person decides."""
+async def test_a_step_that_crashes_three_times_waits_for_a_person(home: World) -> None:
+    """The runtime crashes before it can store anything; then a person decides."""
     asked = 0
 
     def react(request: Request) -> Says:
@@ -94,8 +94,10 @@ async def test_the_same_step_is_not_tried_for_ever(home: World) -> None:
     assert (await home.node(node.id)).status is NodeStatus.COMPLETED
 
 
-async def test_who_was_cut_off_before_it_began_still_hears_its_task_first(home: World) -> None:
-    """The person's answer must not stand where the agent is told what to do."""
+async def test_after_crashes_before_its_first_turn_a_thread_still_starts_with_the_task(
+    home: World,
+) -> None:
+    """The person's answer must not take the place of the assignment."""
     home.script("ada", DONE)
     await home.runtime.stop()
     founded = await home.found("Paint the fence")
@@ -126,8 +128,8 @@ async def test_a_second_runtime_on_the_same_home_is_refused(home: World) -> None
     await home.start()
 
 
-async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
-    """A frozen runtime that lost its lock, and another that has taken up its work."""
+async def take_over(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
+    """Return a frozen runtime without its locks, and the runtime that took over its work."""
     home, ledger = tmp_path / "home", tmp_path / "ledger"
     url = f"sqlite:///{home / 'agiraph.db'}"
     home.mkdir()
@@ -145,7 +147,7 @@ async def overtaken(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     return first, second
 
 
-async def is_done_once(tmp_path: Path) -> None:
+async def check_done_once(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path / 'home' / 'agiraph.db'}", SystemClock())
     [team] = await store.read(rows.every)
     [node] = await store.read(nodes.board, team.id)
@@ -160,19 +162,19 @@ async def is_done_once(tmp_path: Path) -> None:
     assert [t.seq for t in turns] == list(range(1, len(turns) + 1))
 
 
-async def test_a_runtime_that_was_overtaken_in_its_sleep_writes_nothing(tmp_path: Path) -> None:
-    first, second = await overtaken(tmp_path)
+async def test_a_frozen_runtime_whose_work_was_taken_over_writes_nothing(tmp_path: Path) -> None:
+    first, second = await take_over(tmp_path)
     await second.says("idle")
     first.thaw()
     first.go_on()
     assert "was claimed by another process" in await first.says("log")
     await first.stop()
     await second.stop()
-    await is_done_once(tmp_path)
+    await check_done_once(tmp_path)
 
 
-async def test_a_runtime_that_was_overtaken_does_not_take_the_work_back(tmp_path: Path) -> None:
-    first, second = await overtaken(tmp_path, "--hold")
+async def test_a_runtime_whose_work_was_taken_over_does_not_take_it_back(tmp_path: Path) -> None:
+    first, second = await take_over(tmp_path, "--hold")
     await second.says("asked 1")
     first.thaw()
     first.go_on()
@@ -185,4 +187,4 @@ async def test_a_runtime_that_was_overtaken_does_not_take_the_work_back(tmp_path
     await second.says("idle")
     await first.stop()
     await second.stop()
-    await is_done_once(tmp_path)
+    await check_done_once(tmp_path)

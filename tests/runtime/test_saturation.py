@@ -1,4 +1,4 @@
-"""Workers that have more to do than their machine has cores keep what they work on."""
+"""Workers with more work than their machine has cores keep their leases."""
 
 import asyncio
 import os
@@ -25,12 +25,12 @@ from tests.cli.shell import Shell
 from tests.conftest import Server, SweepLog
 
 STEPS = 4
-"""Notes that each node takes before it finishes; one model call each, and one for the end."""
+"""Notes that each node writes before it finishes: one model call each, and one for the end."""
 
 
 @asynccontextmanager
-async def other_load() -> AsyncIterator[None]:
-    """Programs that take all they can get, until three for each core compete with the workers."""
+async def cpu_load() -> AsyncIterator[None]:
+    """Run busy loops until three processes per core compete with the workers."""
     many = max(0, 3 * (os.cpu_count() or 1) - int(os.getloadavg()[0]))
     programs = [
         await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done") for _ in range(many)
@@ -50,8 +50,8 @@ def note_after_note(seen: Seen) -> Says:
     return says(call("finish", summary=f"{done} notes"))
 
 
-async def work_off(url: str, store: Store, seconds: float) -> None:
-    """Return when no queue has work left; each notification of an event makes it look again."""
+async def wait_for_empty_queues(url: str, store: Store, seconds: float) -> None:
+    """Wait until no queue has work left; check again at each notification of an event."""
     happened = asyncio.Event()
 
     async def look() -> None:
@@ -67,22 +67,22 @@ async def work_off(url: str, store: Store, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while await store.read(nodes.queues):
                 await happened.wait()
-                happened.clear()  # before the next look: what comes after it is looked at again
+                happened.clear()  # before the next read, so that no later notification is lost
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
 
 
-def everything(tx: Tx) -> list[tuple[NodeStatus, int]]:
+def all_nodes(tx: Tx) -> list[tuple[NodeStatus, int]]:
     return [(node.status, node.attempt) for node in NODES.select(tx, "true")]
 
 
 async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
-    """Let two workers do the work of many teams: nothing is taken from either or paid twice."""
+    """Let two workers do the work of many teams; check that no node is taken over or paid twice."""
     store = await open_store(url, SystemClock())
     agiraph = Shell(path / "home")
     async with AsyncExitStack() as stack, ModelServer(note_after_note) as server:
-        await stack.enter_async_context(other_load())
+        await stack.enter_async_context(cpu_load())
         stack.push_async_callback(store.close)
         agiraph.environment |= {
             "AGIRAPH_DATABASE_URL": url,
@@ -97,20 +97,22 @@ async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
             for n in range(teams_)
         ]
         workers = [await stack.enter_async_context(agiraph.start("work")) for _ in range(2)]
-        await work_off(url, store, seconds)
-        found = await store.read(everything)
+        await wait_for_empty_queues(url, store, seconds)
+        found = await store.read(all_nodes)
         spent = [s for f in founded for s in await store.read(spend.of_team, f.team.id)]
         paid, lost = sum(s.calls for s in spent), sum(s.lost for s in spent)
         asked = len(server.requests)
         taken = sum(attempt > 1 for _, attempt in found)
-        told = f"{teams_} nodes: {taken} taken from live workers, {lost} calls lost, {asked} asked"
-        assert [w.process.returncode for w in workers] == [None, None], told
-        assert {status for status, _ in found} == {NodeStatus.COMPLETED}, told
-        assert (taken, lost, asked, paid) == (0, 0, *[teams_ * (STEPS + 1)] * 2), told
-    return told
+        summary = (
+            f"{teams_} nodes: {taken} taken from live workers, {asked} calls, {lost} of them lost"
+        )
+        assert [w.process.returncode for w in workers] == [None, None], summary
+        assert {status for status, _ in found} == {NodeStatus.COMPLETED}, summary
+        assert (taken, lost, asked, paid) == (0, 0, *[teams_ * (STEPS + 1)] * 2), summary
+    return summary
 
 
-async def test_a_worker_with_too_much_to_do_keeps_its_work(
+async def test_two_overloaded_workers_keep_their_work(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog
 ) -> None:
     sweep_log.append(await saturate(tmp_path, postgres.fresh(), teams_=20, seconds=90))
@@ -119,8 +121,8 @@ async def test_a_worker_with_too_much_to_do_keeps_its_work(
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("run", range(10))
-async def test_workers_with_far_too_much_to_do_keep_their_work(
+async def test_two_heavily_overloaded_workers_keep_their_work(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog, run: int
 ) -> None:
-    told = await saturate(tmp_path, postgres.fresh(), teams_=200, seconds=500)
-    sweep_log.append(f"run {run}: {told}")
+    summary = await saturate(tmp_path, postgres.fresh(), teams_=200, seconds=500)
+    sweep_log.append(f"run {run}: {summary}")

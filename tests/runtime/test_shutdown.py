@@ -1,4 +1,4 @@
-"""The end of a process: asked to stop it parks its work; told to stop everything it ends it all."""
+"""Shutdown: SIGTERM parks the work; the emergency stop ends all work and all processes."""
 
 import asyncio
 import os
@@ -26,8 +26,8 @@ def agiraph(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home")
 
 
-def marked(mark: str) -> list[str]:
-    """What runs anywhere on this machine with these words in its command line."""
+def processes_with(mark: str) -> list[str]:
+    """Return the command lines of all processes on this machine that contain the mark."""
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -42,11 +42,11 @@ def marked(mark: str) -> list[str]:
 async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_path: Path) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
     goals = ["Sleep 0", "Sleep 1"]
-    # A pipe each: what two have written into one may be read at once.
+    # One pipe per goal: a single read of a shared pipe could return both lines.
     pipes = {goal: tmp_path / goal.replace(" ", "-") for goal in goals}
     for pipe in pipes.values():
         os.mkfifo(pipe)
-    # Children of their own session that nobody waits for, who ignore being asked to end.
+    # Detached children in sessions of their own, which ignore SIGTERM.
     child = f"trap '' TERM HUP INT; exec -a {mark} sleep 600"
     begin = f'setsid bash -c "{child}" & (setsid bash -c "{child}" &) ; '
 
@@ -69,7 +69,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
             await running.until(team["id"], "node.cancelled")
         said = "Stopped 2 teams and cancelled 2 tasks.\n"
         assert (stopped.code, stopped.out, stopped.err) == (0, said, "")
-        assert marked(mark) == []
+        assert processes_with(mark) == []
         after = await running.ask("GET", f"/teams/{made[0]['id']}")
         assert after["status"] == "stopped"
         assert await running.ask("POST", "/stop") == {"teams": 0, "nodes": 0}
@@ -78,7 +78,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
             assert (refused.code, "Name one team, or give --all." in refused.err) == (2, True)
 
 
-async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the_next_start(
+async def test_sigterm_parks_the_work_and_the_next_start_continues_it(
     agiraph: Shell, sweep_log: SweepLog, tmp_path: Path
 ) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
@@ -107,7 +107,7 @@ async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the
             await asyncio.to_thread(pipe.read_text)
             async with running.http.ws_connect(f"{running.origin}/api/events") as line:
                 await line.send_json({"op": "subscribe", "cursors": {}})
-                await line.receive()  # hello: from here on it watches
+                await line.receive()  # hello: from here on events are sent
                 began = time.monotonic()
                 running.process.signal(signal.SIGTERM)
                 frames = [orjson.loads(message.data)["op"] async for message in line]
@@ -115,7 +115,7 @@ async def test_work_is_parked_when_a_process_is_asked_to_stop_and_goes_on_at_the
             ended = await running.process.ends()
             sweep_log.append(f"SIGTERM with work under way: {time.monotonic() - began:.2f} s")
         assert ended.code == 0
-        assert marked(mark) == []
+        assert processes_with(mark) == []
 
         store = await open_store(f"sqlite:///{agiraph.home / 'agiraph.db'}", SystemClock())
         rows = [

@@ -1,4 +1,4 @@
-"""Long answers go into a file that the agent can page through."""
+"""Spill: a long tool answer goes to a file that the agent can page through."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ async def test_an_answer_too_long_for_the_thread_is_kept_whole_in_a_file(
             says(call("finish", summary="read")),
         )
         ada.lines[1] = lambda request: says(
-            call("read_file", path=_named(request.transcript.turns[-2].text), offset=50_000)
+            call("read_file", path=_path_in(request.transcript.turns[-2].text), offset=50_000)
         )
         founded = await world.found("Recite")
         await world.settle()
@@ -40,9 +40,9 @@ async def test_an_answer_too_long_for_the_thread_is_kept_whole_in_a_file(
     assert shown[:HEAD_CHARACTERS] == BOOK[:HEAD_CHARACTERS]
     assert shown[-TAIL_CHARACTERS:] == BOOK[-TAIL_CHARACTERS:]
     assert turns[1].text.startswith(BOOK[50_000:50_100])
-    kept = tmp_path / "home" / "teams" / founded.team.id / _named(shown)
+    kept = tmp_path / "home" / "teams" / founded.team.id / _path_in(shown)
     assert kept.read_text() == BOOK
 
 
-def _named(text: str) -> str:
+def _path_in(text: str) -> str:
     return next(word for word in text.split() if word.startswith("agents/")).rstrip(":")

@@ -1,4 +1,4 @@
-"""A year of schedules, clocks that are set and clocks that jump: no slot twice, none lost."""
+"""A year of schedules with time changes and jumping clocks: no slot fires twice, none is lost."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ EXPRESSIONS = (
 POLICIES = ("once", "all", "skip")
 
 
-# ---- what should happen, found by walking every minute ---------------------------------------
+# ---- the expected slots, found by visiting every minute --------------------------------------
 
 
 def _numbers(text: str, first: int, last: int, names: str = "") -> set[int]:
@@ -59,36 +59,36 @@ def _numbers(text: str, first: int, last: int, names: str = "") -> set[int]:
 MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
 
 
-def _asks_for(expression: str) -> Callable[[datetime], bool]:
+def _matcher(expression: str) -> Callable[[datetime], bool]:
     minute, hour, day, month, weekday = expression.split()
     minutes, hours = _numbers(minute, 0, 59), _numbers(hour, 0, 23)
     days, months = _numbers(day, 1, 31), _numbers(month, 1, 12, MONTHS)
     weekdays = {n % 7 for n in _numbers(weekday, 0, 7, "SUN MON TUE WED THU FRI SAT")}
     both = day != "*" and weekday != "*"
 
-    def asks(local: datetime) -> bool:
+    def matches(local: datetime) -> bool:
         if local.minute not in minutes or local.hour not in hours or local.month not in months:
             return False
         by_day, by_week = local.day in days, local.isoweekday() % 7 in weekdays
         return by_day or by_week if both else by_day and by_week
 
-    return asks
+    return matches
 
 
 def expected(expression: str, minutes: list[tuple[datetime, datetime, list[datetime]]]) -> set[str]:
-    """Every slot, by looking at what the clock shows in each minute and what it left out."""
-    asks = _asks_for(expression)
+    """Return every slot, from the local time of each minute and the local times it skipped."""
+    matches = _matcher(expression)
     is_interval = expression.split()[1].startswith("*")
     found: set[str] = set()
-    for moment, local, left_out in minutes:
-        shown = asks(local) and (is_interval or not local.fold)
-        if shown or (left_out and any(asks(each) for each in left_out)):
+    for moment, local, skipped_times in minutes:
+        shown = matches(local) and (is_interval or not local.fold)
+        if shown or (skipped_times and any(matches(each) for each in skipped_times)):
             found.add(moment.isoformat(timespec="seconds"))
     return found
 
 
 def walk(zone: str, first: datetime, last: datetime) -> Iterator[tuple[Any, Any, list[Any]]]:
-    """Each minute with what the zone's clock shows, and what it jumped over just before."""
+    """Yield each minute with its local time, and the local times skipped just before it."""
     moment, before = first, (first - MINUTE).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     while moment <= last:
         local = moment.astimezone(ZoneInfo(zone))
@@ -98,19 +98,19 @@ def walk(zone: str, first: datetime, last: datetime) -> Iterator[tuple[Any, Any,
         moment, before = moment + MINUTE, naive
 
 
-# ---- what does happen ----------------------------------------------------------------------
+# ---- the actual firings ---------------------------------------------------------------------
 
 
 @dataclass
 class Clock:
-    """A clock that jumps on certain days: ahead, back, or over the night a computer slept."""
+    """A clock that jumps on certain days: ahead, back, or over the hours of a suspension."""
 
     now: datetime
     end: datetime
     jumps: list[tuple[datetime, timedelta]] = field(default_factory=list[Any])
 
     def reach(self, due: datetime) -> bool:
-        """Go to that moment, or to where a jump leads on the way; False when it is over."""
+        """Advance to a due time, or to the target of a jump before it; return False at the end."""
         if self.jumps and self.jumps[0][0] <= due:
             at, by = self.jumps.pop(0)
             self.now = at + by
@@ -119,8 +119,8 @@ class Clock:
         return self.now <= self.end
 
 
-def live(tx: Tx, clock: Clock) -> None:
-    """Ring whatever is due, at every due time until the end."""
+def fire_until_end(tx: Tx, clock: Clock) -> None:
+    """Fire everything that is due, at each due time until the end."""
     real = tx.now
     while (due := waits.next_due(tx)) is not None and clock.reach(due):
         tx.now = clock.now
@@ -130,14 +130,14 @@ def live(tx: Tx, clock: Clock) -> None:
 
 
 def jumps(start: datetime, days: int) -> list[tuple[datetime, timedelta]]:
-    """Now and then one: an hour ahead, an hour back, eight hours asleep, in turn."""
+    """Return jumps every few days: in turn an hour ahead, an hour back, eight hours suspended."""
     kinds = (timedelta(hours=1), timedelta(hours=-1), timedelta(hours=8))
     times = range(2, days, 11 if days > 50 else 4)
     minutes = (timedelta(days=day, minutes=37 * day) for day in times)
     return [(start + at, kinds[n % 3]) for n, at in enumerate(minutes)]
 
 
-def make(tx: Tx, agent_id: AgentId, zone: str, start: datetime) -> list[Trigger]:
+def create_triggers(tx: Tx, agent_id: AgentId, zone: str, start: datetime) -> list[Trigger]:
     real, tx.now = tx.now, start
     made = [
         definitions.create(
@@ -154,8 +154,8 @@ def make(tx: Tx, agent_id: AgentId, zone: str, start: datetime) -> list[Trigger]
     return made
 
 
-def accounted(tx: Tx, trigger: Trigger) -> tuple[list[str], list[tuple[str, str, int]]]:
-    """The slots that fired, and the runs of those that were skipped."""
+def fired_and_skipped(tx: Tx, trigger: Trigger) -> tuple[list[str], list[tuple[str, str, int]]]:
+    """Return the slots that fired, and the ranges of those that were skipped."""
     found = rows.firings(tx, trigger.id, limit=1_000_000)
     assert {f.reason for f in found if f.outcome == "skipped"} <= {MISFIRE}
     return (
@@ -164,21 +164,21 @@ def accounted(tx: Tx, trigger: Trigger) -> tuple[list[str], list[tuple[str, str,
     )
 
 
-def said(tx: Tx) -> list[str]:
+def texts_to_person(tx: Tx) -> list[str]:
     return [row[0] for row in tx.all("select text from messages where recipient = 'human'")]
 
 
 async def run(world: World, zone: str, start: datetime, days: int) -> None:
     founded = await world.found("Keep time", start=False)
-    made = await world.store.write(make, founded.coordinator.id, zone, start)
+    made = await world.store.write(create_triggers, founded.coordinator.id, zone, start)
     end = start + timedelta(days=days)
-    await world.store.write(live, Clock(start, end, jumps(start, days)))
+    await world.store.write(fire_until_end, Clock(start, end, jumps(start, days)))
 
     minutes = list(walk(zone, start + MINUTE, end))
-    messages = await world.store.read(said)
+    messages = await world.store.read(texts_to_person)
     for expression, trigger in zip(EXPRESSIONS, made, strict=True):
         slots = expected(expression, minutes)
-        fired, skipped = await world.store.read(accounted, trigger)
+        fired, skipped = await world.store.read(fired_and_skipped, trigger)
         passed: list[str] = []
         for first, last, count in skipped:
             run = sorted(slot for slot in slots if first <= slot <= last)
@@ -195,7 +195,7 @@ async def run(world: World, zone: str, start: datetime, days: int) -> None:
 @pytest.mark.parametrize(
     "zone",
     [
-        "Australia/Lord_Howe",  # half an hour in summer, and on the other side of the year
+        "Australia/Lord_Howe",  # a time change of half an hour, in the southern summer
         pytest.param("Europe/Berlin", marks=pytest.mark.long),
         pytest.param("America/New_York", marks=pytest.mark.long),
     ],
@@ -207,15 +207,19 @@ async def test_in_a_year_with_jumping_clocks_each_slot_fires_once_or_is_recorded
         await run(world, zone, YEAR, 365)
 
 
-async def test_the_same_holds_on_either_database(world: World) -> None:
+async def test_each_slot_fires_once_or_is_recorded_as_skipped_on_both_databases(
+    world: World,
+) -> None:
     await run(world, "Australia/Lord_Howe", SPRING, 5)
 
 
-def test_the_walk_finds_what_clocks_leave_out() -> None:
-    """The yardstick itself: an hour that is not there, an hour that is there twice."""
+def test_the_reference_finds_skipped_and_repeated_hours() -> None:
+    """The reference itself: an hour that is skipped, an hour that is repeated."""
     spring = datetime(2026, 3, 29, tzinfo=UTC)
-    left_out = [s for _, _, s in walk("Europe/Berlin", spring, spring + timedelta(hours=3)) if s]
-    assert [(len(s), s[0].hour, s[-1].minute) for s in left_out] == [(60, 2, 59)]
+    skipped_times = [
+        s for _, _, s in walk("Europe/Berlin", spring, spring + timedelta(hours=3)) if s
+    ]
+    assert [(len(s), s[0].hour, s[-1].minute) for s in skipped_times] == [(60, 2, 59)]
     autumn = datetime(2026, 10, 25, tzinfo=UTC)
     walked = list(walk("Europe/Berlin", autumn, autumn + timedelta(hours=3)))
     assert len(expected("30 2 * * *", walked)) == 1

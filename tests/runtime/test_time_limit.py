@@ -1,4 +1,4 @@
-"""A time limit holds during model calls and tools, by the real clock and over the wire."""
+"""A time limit holds during model calls and tools, with the real clock and real HTTP."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -45,7 +45,7 @@ async def hang_once(ctx: RunContext) -> Answer:
 
 
 @asynccontextmanager
-async def served(
+async def world_with_server(
     path: Path, script: Callable[[Seen], Step], **more: Any
 ) -> AsyncGenerator[tuple[World, ModelServer]]:
     async with asyncio.timeout(FAR_LESS_THAN_A_STALL), ModelServer(script) as server:
@@ -54,7 +54,7 @@ async def served(
             yield world, server
 
 
-async def ended(world: World, founded: NewTeam) -> WorkNode:
+async def wait_for_end(world: World, founded: NewTeam) -> WorkNode:
     assert founded.node is not None
     moved = asyncio.Event()
 
@@ -72,35 +72,38 @@ async def ended(world: World, founded: NewTeam) -> WorkNode:
 async def test_a_model_that_hangs_ends_the_node_when_its_time_is_up(
     tmp_path: Path, database_url: str, hangs: Step
 ) -> None:
-    """The last word hangs, too, and has a limit of its own."""
-    async with served(tmp_path, lambda _: hangs, database_url=database_url) as (world, server):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
+    """The call for the last answer hangs, too; it has its own limit."""
+    async with world_with_server(tmp_path, lambda _: hangs, database_url=database_url) as (
+        world,
+        server,
+    ):
+        node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=LIMIT))
         rows = await world.store.read(spend.of_node, node.id)
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
-    # All that were made may have cost something; on a busy machine the first is not even made.
+    # Every call may have cost something; on a busy machine the first one is not even made.
     assert 1 <= len(server.requests) <= 2
     assert [(row.calls, row.lost) for row in rows] == [(0, len(server.requests))]
 
 
-async def test_the_last_word_is_kept_when_it_comes_in_time(tmp_path: Path) -> None:
+async def test_the_last_answer_is_kept_when_it_arrives_in_time(tmp_path: Path) -> None:
     def script(seen: Seen) -> Step:
         is_last = "Write the final answer now" in seen.messages[-1].text
         return says("I got half of it.") if is_last else Stall(0)
 
-    async with served(tmp_path, script) as (world, _):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
+    async with world_with_server(tmp_path, script) as (world, _):
+        node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=LIMIT))
     assert (node.stop_reason, node.result) == (StopReason.TIME_SPENT, "I got half of it.")
 
 
-async def test_a_summary_of_a_long_thread_is_limited(tmp_path: Path) -> None:
+async def test_the_time_limit_holds_while_a_thread_is_summarised(tmp_path: Path) -> None:
     """The first reply fills the window; the calls that shorten the thread hang."""
 
     def script(seen: Seen) -> Step:
         return says(call("check_board"), input_tokens=9_000) if seen.index == 0 else Stall(0)
 
     prices = Prices({MODEL: Terms(window=10_000)})
-    async with served(tmp_path, script, prices=prices) as (world, server):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=ROOMY))
+    async with world_with_server(tmp_path, script, prices=prices) as (world, server):
+        node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=ROOMY))
     assert node.stop_reason is StopReason.TIME_SPENT
     assert len(server.requests) == 3
 
@@ -113,9 +116,9 @@ async def test_a_child_has_no_more_time_than_its_parent_has_left(tmp_path: Path)
             return says(call("finish", summary="The child is too slow."))
         return says(call("assign_task", agent=f"new:{MODEL}", task="CHILD: wait", description="x"))
 
-    async with served(tmp_path, script) as (world, _):
+    async with world_with_server(tmp_path, script) as (world, _):
         founded = await world.found("Let wait", model=MODEL, budget=ROOMY)
-        node = await ended(world, founded)
+        node = await wait_for_end(world, founded)
         _, child = await world.board(founded.team.id)
     assert (child.status, child.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
     assert child.budget.seconds is not None
@@ -123,10 +126,10 @@ async def test_a_child_has_no_more_time_than_its_parent_has_left(tmp_path: Path)
     assert node.status is NodeStatus.COMPLETED
 
 
-async def test_waiting_for_a_provider_takes_no_longer_than_the_time_limit(tmp_path: Path) -> None:
+async def test_retry_after_of_a_provider_does_not_outlast_the_time_limit(tmp_path: Path) -> None:
     limited = Status(429, "come back in an hour", {"retry-after": "3600"})
-    async with served(tmp_path, lambda _: limited) as (world, _):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=LIMIT))
+    async with world_with_server(tmp_path, lambda _: limited) as (world, _):
+        node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=LIMIT))
         rows = await world.store.read(spend.of_node, node.id)
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, StopReason.TIME_SPENT)
     assert rows == []  # nothing was used
@@ -147,14 +150,14 @@ async def test_a_tool_that_outlasts_the_time_limit_is_stopped(
     def script(seen: Seen) -> Step:
         return says(made) if seen.index == 0 else says("It took too long.")
 
-    async with served(tmp_path, script, tools=(hang, hang_once)) as (world, _):
-        node = await ended(world, await world.found("Wait", model=MODEL, budget=ROOMY))
+    async with world_with_server(tmp_path, script, tools=(hang, hang_once)) as (world, _):
+        node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=ROOMY))
         turns = await world.turns(node.id)
     assert (node.stop_reason, node.result) == (StopReason.TIME_SPENT, "It took too long.")
     assert [t.text.endswith(answer) for t in turns if t.role == "tool"] == [True]
 
 
-async def test_time_worked_before_a_restart_counts(tmp_path: Path) -> None:
+async def test_time_worked_before_a_restart_counts_towards_the_limit(tmp_path: Path) -> None:
     """A runtime that is stopped and started again does not give the work its time anew."""
     asked = asyncio.Event()
 
@@ -162,7 +165,7 @@ async def test_time_worked_before_a_restart_counts(tmp_path: Path) -> None:
         asked.set()
         return Stall(0)
 
-    async with served(tmp_path, script) as (world, _):
+    async with world_with_server(tmp_path, script) as (world, _):
         founded = await world.found("Wait", model=MODEL, budget=Budget(seconds=30.0))
         await asked.wait()
         await world.stop()

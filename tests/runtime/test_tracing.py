@@ -26,10 +26,10 @@ from tests.cli.shell import Shell
 from tests.running import up
 
 
-async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
-    """The spans of one team's work, in the order they ended."""
+async def run_traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
+    """Run one team; return its spans in the order they ended."""
     exporter = InMemorySpanExporter()
-    watching = Tracing(exporter)
+    traces = Tracing(exporter)
     model: Model = ScriptedModel("scripted/ada", list(lines))
     runtime = await Runtime.open(
         home,
@@ -37,7 +37,7 @@ async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
         keys=Keys(),
         clock=SystemClock(),
         own_models={"scripted": lambda name: model},
-        tracing=watching,
+        tracing=traces,
     )
     await runtime.start()
     await runtime.store.write(
@@ -50,22 +50,22 @@ async def traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
     )
     await runtime.engine.idle()
     await runtime.close()
-    # Read after the end: closing is what brings the last ones out.
+    # Read after closing: only closing exports the last spans.
     kept: list[ReadableSpan] = []
-    await watching.close()
+    await traces.close()
     kept += exporter.get_finished_spans()
     return tuple(kept)
 
 
-def told(span: ReadableSpan) -> dict[str, Any]:
+def attributes_of(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
-async def test_a_run_its_model_calls_and_its_tool_calls_are_spans_below_each_other(
+async def test_model_calls_and_tool_calls_are_child_spans_of_their_run(
     tmp_path: Path,
 ) -> None:
     secret = "words of the model that stay where they are"
-    first, tool, second, finish, run = await traced(
+    first, tool, second, finish, run = await run_traced(
         tmp_path / "home",
         says(secret, call("write_file", path="a.md", content=secret)),
         says(call("finish", summary="It is in a.md.")),
@@ -81,7 +81,7 @@ async def test_a_run_its_model_calls_and_its_tool_calls_are_spans_below_each_oth
     assert {span.parent.span_id for span in (first, tool, second, finish) if span.parent} == {
         run.context.span_id if run.context else 0
     }
-    about = told(run)
+    about = attributes_of(run)
     ids = {name: about.pop(name) for name in list(about) if name.endswith(".id")}
     assert about == {
         "gen_ai.operation.name": "invoke_agent",
@@ -98,7 +98,7 @@ async def test_a_run_its_model_calls_and_its_tool_calls_are_spans_below_each_oth
         "agiraph.node.id": "node",
     }
     assert first.kind.name == "CLIENT"
-    assert told(first) == {
+    assert attributes_of(first) == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "scripted",
         "gen_ai.request.model": "ada",
@@ -106,26 +106,26 @@ async def test_a_run_its_model_calls_and_its_tool_calls_are_spans_below_each_oth
         "gen_ai.conversation.id": ids["gen_ai.conversation.id"],
         "gen_ai.response.model": "ada",
         "gen_ai.response.finish_reasons": ("tool_calls",),
-        "gen_ai.usage.input_tokens": told(first)["gen_ai.usage.input_tokens"],
-        "gen_ai.usage.output_tokens": told(first)["gen_ai.usage.output_tokens"],
+        "gen_ai.usage.input_tokens": attributes_of(first)["gen_ai.usage.input_tokens"],
+        "gen_ai.usage.output_tokens": attributes_of(first)["gen_ai.usage.output_tokens"],
         "gen_ai.usage.cache_read.input_tokens": 0,
-        "agiraph.usage.usd": told(first)["agiraph.usage.usd"],
+        "agiraph.usage.usd": attributes_of(first)["agiraph.usage.usd"],
     }
-    assert told(first)["gen_ai.usage.input_tokens"] > 0
-    assert told(tool)["gen_ai.tool.name"] == "write_file"
+    assert attributes_of(first)["gen_ai.usage.input_tokens"] > 0
+    assert attributes_of(tool)["gen_ai.tool.name"] == "write_file"
     assert secret not in "".join(span.to_json() for span in (first, tool, second, finish, run))
 
 
-async def test_an_error_is_told_by_its_kind_and_not_by_its_words(tmp_path: Path) -> None:
-    spans = await traced(tmp_path / "home", ModelError("the key sk-1 was not taken"))
+async def test_a_span_has_the_type_of_an_error_and_not_its_message(tmp_path: Path) -> None:
+    spans = await run_traced(tmp_path / "home", ModelError("the key sk-1 was not taken"))
     chat, run = spans
-    assert told(chat)["error.type"] == "ModelError"
+    assert attributes_of(chat)["error.type"] == "ModelError"
     assert (chat.status.status_code.name, list(chat.events)) == ("ERROR", [])
-    assert told(run)["error.type"] == "ModelError"
+    assert attributes_of(run)["error.type"] == "ModelError"
     assert "sk-1" not in "".join(span.to_json() for span in spans)
 
 
-def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None:
+def test_the_opentelemetry_sdk_is_not_loaded_unless_tracing_is_on(tmp_path: Path) -> None:
     assert tracing.open_tracing("", {}) is None
     look = (
         "import sys; import agiraph.serving; "
@@ -135,13 +135,15 @@ def test_without_being_asked_for_nothing_of_it_is_loaded(tmp_path: Path) -> None
     assert done.stdout == "[]\n"
 
 
-def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tracing_package_is_reported_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(Misconfigured, match=r"pip install 'agiraph\[otel\]'"):
         tracing.open_tracing("otlp", {})
 
 
-async def test_spans_go_to_the_collector_the_environment_names_with_its_headers(
+async def test_spans_go_to_the_collector_and_with_the_headers_of_the_environment(
     tmp_path: Path,
 ) -> None:
     got: list[tuple[str, str | None, bool]] = []

@@ -1,4 +1,4 @@
-"""Events set triggers off once each; callbacks are called, whatever ends in between."""
+"""Event triggers fire once per event; callbacks are called despite stops and restarts."""
 
 import asyncio
 from pathlib import Path
@@ -15,14 +15,16 @@ from agiraph.store import teams
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.services.staging import pass_time
+from tests.services.stages import pass_time
 
 DONE = says(call("finish", summary="done"))
 PUBLISHED = says(call("publish", summary="done"))
 
 
-async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tuple[NewTeam, Trigger]:
-    """A coordinator that waits for events, and somebody whose work may bring them about."""
+async def found_team_with_event_trigger(
+    world: World, config: Any, *lines: Any, **more: Any
+) -> tuple[NewTeam, Trigger]:
+    """Found a team whose coordinator has an event trigger, with a worker that causes events."""
     world.script("ada", *lines)
     world.script("bob", *[PUBLISHED] * 20)
     founded = await world.found("Keep watch", mode="infinite", start=False)
@@ -40,41 +42,41 @@ async def listening(world: World, config: Any, *lines: Any, **more: Any) -> tupl
     return founded, made.trigger
 
 
-def _work(tx: Tx, founded: NewTeam, task: str) -> WorkNode:
+def _create_node(tx: Tx, founded: NewTeam, task: str) -> WorkNode:
     bob = teams.by_name(tx, founded.team.id, "bob")
     return planning.create(
         tx, team_id=founded.team.id, task=task, source="user", assignee_id=AgentId(bob.id)
     )
 
 
-async def work(world: World, founded: NewTeam, task: str = "Count") -> WorkNode:
-    node = await world.store.write(_work, founded, task)
+async def do_task(world: World, founded: NewTeam, task: str = "Count") -> WorkNode:
+    node = await world.store.write(_create_node, founded, task)
     await world.settle()
     return node
 
 
-async def fired(world: World, trigger: Trigger) -> list[str]:
+async def firings_of(world: World, trigger: Trigger) -> list[str]:
     found = await world.store.read(rows.firings, trigger.id)
     return [f"{f.outcome}: {f.slot.split()[0]}" for f in reversed(found)]
 
 
-async def test_an_event_fires_once_and_what_it_set_off_does_not_fire_it_again(
+async def test_an_event_fires_a_trigger_once_and_its_own_work_does_not_fire_it_again(
     world: World,
 ) -> None:
     config = {"event_pattern": "node.completed", "min_seconds": 0}
-    founded, trigger = await listening(world, config, *[DONE] * 3)
-    node = await work(world, founded)
-    assert await fired(world, trigger) == ["fired: event"]
+    founded, trigger = await found_team_with_event_trigger(world, config, *[DONE] * 3)
+    node = await do_task(world, founded)
+    assert await firings_of(world, trigger) == ["fired: event"]
     [woken] = [n for n in await world.board(founded.team.id) if n.trigger_id == trigger.id]
-    assert woken.status is NodeStatus.COMPLETED  # which was a node.completed, too
+    assert woken.status is NodeStatus.COMPLETED  # its own node.completed must not fire it
     assert f'"node_id":"{node.id}"' in woken.task
     await world.restart()
     await world.settle()
-    await work(world, founded)
-    assert await fired(world, trigger) == ["fired: event"] * 2
+    await do_task(world, founded)
+    assert await firings_of(world, trigger) == ["fired: event"] * 2
 
 
-async def test_a_filter_lets_through_what_it_names(world: World) -> None:
+async def test_a_filter_passes_only_matching_events(world: World) -> None:
     world.script("ada", DONE)
     founded = await world.found("Keep watch", mode="infinite", start=False)
     bob = await world.store.write(
@@ -87,33 +89,35 @@ async def test_a_filter_lets_through_what_it_names(world: World) -> None:
     )  # fmt: skip
     await world.say(founded.coordinator.id, "hm", team_id=founded.team.id, kind="notice")
     await world.settle()
-    assert await fired(world, made.trigger) == []
+    assert await firings_of(world, made.trigger) == []
     await world.say(bob.id, "hm", team_id=founded.team.id, kind="notice")
     await world.settle()
-    assert await fired(world, made.trigger) == ["fired: event"]
+    assert await firings_of(world, made.trigger) == ["fired: event"]
 
 
-async def test_what_happens_in_a_row_is_heard_one_after_another(world: World) -> None:
-    founded, trigger = await listening(world, {"event_pattern": "node.completed"}, *[DONE] * 3)
+async def test_events_in_a_row_fire_one_at_a_time(world: World) -> None:
+    founded, trigger = await found_team_with_event_trigger(
+        world, {"event_pattern": "node.completed"}, *[DONE] * 3
+    )
     for _ in range(3):
-        await work(world, founded)
-    assert len(await fired(world, trigger)) == 1
+        await do_task(world, founded)
+    assert len(await firings_of(world, trigger)) == 1
     for count in (2, 3, 3):
         await pass_time(world, 60)
-        assert len(await fired(world, trigger)) == count
+        assert len(await firings_of(world, trigger)) == count
 
 
-async def test_what_happened_while_nobody_listened_is_heard_at_the_start(world: World) -> None:
-    founded, trigger = await listening(
+async def test_events_from_a_downtime_fire_the_trigger_at_the_next_start(world: World) -> None:
+    founded, trigger = await found_team_with_event_trigger(
         world, {"event_pattern": "node.created", "min_seconds": 0}, DONE
     )
     await world.runtime.trigger_worker.stop()
-    await world.store.write(_work, founded, "Count")
+    await world.store.write(_create_node, founded, "Count")
     await world.runtime.engine.idle()
-    assert await fired(world, trigger) == []
+    assert await firings_of(world, trigger) == []
     await world.restart()
     await world.settle()
-    assert await fired(world, trigger) == ["fired: event"]
+    assert await firings_of(world, trigger) == ["fired: event"]
 
 
 async def test_a_callback_is_called_once_and_its_outcome_is_kept(
@@ -155,7 +159,7 @@ async def test_a_callback_is_called_once_and_its_outcome_is_kept(
     ]
 
 
-async def test_a_callback_cut_off_by_the_end_is_called_again_with_the_same_key(
+async def test_a_callback_interrupted_by_a_stop_is_called_again_with_the_same_key(
     tmp_path: Path,
 ) -> None:
     keys: list[str] = []
@@ -186,7 +190,7 @@ async def test_a_callback_cut_off_by_the_end_is_called_again_with_the_same_key(
     await world.stop()
 
 
-async def test_a_callback_nobody_has_waits_for_somebody_who_has_it(tmp_path: Path) -> None:
+async def test_an_unknown_callback_waits_for_a_process_that_has_it(tmp_path: Path) -> None:
     world = World(tmp_path / "home")
     world.script("ada")
     await world.start()

@@ -26,7 +26,7 @@ from agiraph.testing.model_server import (
 MODEL = "openai/test"
 PRICES = Prices({MODEL: Terms(input_usd=1.0, output_usd=1.0)})
 LATER = {"retry-after": "90"}
-"""More than a retry waits for: the call fails at its first try."""
+"""Longer than a retry waits: the call fails at its first try."""
 
 REFUSED: dict[str, Step] = {
     "400": Status(400),
@@ -56,8 +56,8 @@ MAY_HAVE_WORKED: dict[str, Step] = {
 }
 
 
-async def booked(world: World, model: str = MODEL) -> tuple[int, float]:
-    """How many lost calls, and dollars, a team's first step is charged for; costs agree."""
+async def charged(world: World, model: str = MODEL) -> tuple[int, float]:
+    """Return the lost calls and dollars that a team's first step is charged; check the totals."""
     founded = await world.found("Try", model=model, budget=Budget(turns=3))
     await world.settle()
     assert founded.node is not None
@@ -74,19 +74,19 @@ async def test_a_refused_call_costs_nothing(tmp_path: Path, database_url: str, c
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         path = tmp_path / "home"
         async with World(path, database_url=database_url, keys=keys, prices=PRICES) as world:
-            assert await booked(world) == (0, 0.0)
+            assert await charged(world) == (0, 0.0)
             assert server.requests
-            await world.restart()  # nor is it found later, as a call that a crash cut off
+            await world.restart()  # nor is it charged later, as a call interrupted by a crash
             await world.settle()
 
 
-async def test_a_server_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
+async def test_a_call_to_an_unreachable_server_costs_nothing(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, and never listening
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
         keys = Keys({"openai": Account(key="sk-test", base_url=url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
-            assert await booked(world) == (0, 0.0)
+            assert await charged(world) == (0, 0.0)
 
 
 @pytest.mark.parametrize("case", MAY_HAVE_WORKED)
@@ -94,27 +94,29 @@ async def test_a_call_that_may_have_worked_is_charged(tmp_path: Path, case: str)
     async with ModelServer(lambda _: MAY_HAVE_WORKED[case]) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
-            lost, usd = await booked(world)
+            lost, usd = await charged(world)
     assert (lost, usd > 0) == (1, True)
 
 
-async def test_one_try_that_may_have_worked_is_enough(tmp_path: Path) -> None:
+async def test_a_call_is_charged_if_one_of_its_tries_may_have_worked(tmp_path: Path) -> None:
     """The first try is cut off, the second is refused: the call is charged."""
     steps: list[Step] = [Cut(60, says("This is a long answer.")), Status(401)]
     async with ModelServer(steps) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
-            lost, _ = await booked(world)
+            lost, _ = await charged(world)
     assert lost == 1
 
 
-async def test_a_chain_is_charged_if_any_of_its_models_may_have_worked(tmp_path: Path) -> None:
+async def test_a_fallback_chain_is_charged_if_any_of_its_models_may_have_worked(
+    tmp_path: Path,
+) -> None:
     def script(seen: Seen) -> Step:
         return Status(500) if seen.model == "first" else Status(429, headers=LATER)
 
     async with ModelServer(script) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
-            refused, _ = await booked(world, "openai/second, openai/third")
-            lost, _ = await booked(world, "openai/first, openai/second")
+            refused, _ = await charged(world, "openai/second, openai/third")
+            lost, _ = await charged(world, "openai/first, openai/second")
     assert (refused, lost) == (0, 1)

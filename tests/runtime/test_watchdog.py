@@ -1,4 +1,4 @@
-"""Work of which nothing comes is told of once; work that waits, or takes its time, is not."""
+"""The watchdog reports stalled work once; waiting work and slow commands are not stalled."""
 
 import asyncio
 import os
@@ -22,30 +22,30 @@ from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
 LATE = stalled.AFTER_SECONDS + 1
 
 
-async def look(world: World, node_id: NodeId, *seconds: float) -> list[int]:
-    """Look each time after so long; how often it has been told of this node by then."""
+async def check_after(world: World, node_id: NodeId, *seconds: float) -> list[int]:
+    """Check for stalls after each of these delays; return the number of reports by then."""
     told: list[int] = []
     for each in seconds:
         world.clock.advance(seconds=each)
         await world.store.write(stalled.check_all)
-        told.append(len(await notes(world, node_id)))
+        told.append(len(await stall_reports(world, node_id)))
     return told
 
 
-async def notes(world: World, node_id: NodeId) -> list[tuple[str, str, str]]:
+async def stall_reports(world: World, node_id: NodeId) -> list[tuple[str, str, str]]:
     found = await world.store.read(messages.of_node, node_id)
     return [(m.sender, m.recipient, m.kind) for m in found if m.sender == SYSTEM]
 
 
-class Steps:
-    """A model whose every reply waits for a word of the test."""
+class SteppedModel:
+    """A model whose every reply waits until the test releases it."""
 
     def __init__(self, world: World, name: str, *lines: Says) -> None:
         self.arrived = [asyncio.Event() for _ in lines]
@@ -63,37 +63,37 @@ class Steps:
         world.model(name, model)
 
 
-async def test_a_stall_is_told_once_an_episode_to_whoever_gave_the_work(world: World) -> None:
-    steps = Steps(
+async def test_a_stall_is_reported_once_per_episode_to_the_nodes_creator(world: World) -> None:
+    steps = SteppedModel(
         world, "slow", says(call("checkpoint", summary="a bit")), says(call("publish", summary="x"))
     )
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
-    node_id = await put(world, founded, "dawdle", to=worker)
+    node_id = await add_child(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()
 
-    assert await look(world, node_id, 60, LATE, LATE, LATE) == [0, 1, 1, 1]
-    assert await notes(world, node_id) == [(SYSTEM, founded.coordinator.id, "notice")]
-    steps.go[0].set()  # something comes of it: the episode is over
+    assert await check_after(world, node_id, 60, LATE, LATE, LATE) == [0, 1, 1, 1]
+    assert await stall_reports(world, node_id) == [(SYSTEM, founded.coordinator.id, "notice")]
+    steps.go[0].set()  # progress ends the episode
     await steps.arrived[1].wait()
-    assert await look(world, node_id, 1) == [1]
+    assert await check_after(world, node_id, 1) == [1]
     assert (await world.node(node_id)).stalled_at is None
-    assert await look(world, node_id, 60, LATE, LATE) == [1, 2, 2]
+    assert await check_after(world, node_id, 60, LATE, LATE) == [1, 2, 2]
 
     steps.go[1].set()
     await world.settle()
     assert (await world.node(node_id)).status is S.COMPLETED
-    assert await look(world, node_id, LATE) == [2]
+    assert await check_after(world, node_id, LATE) == [2]
 
 
-async def test_a_stalled_goal_is_told_to_the_person(world: World) -> None:
-    steps = Steps(world, "ada", says(call("finish", summary="x")))
+async def test_a_stalled_goal_is_reported_to_the_person(world: World) -> None:
+    steps = SteppedModel(world, "ada", says(call("finish", summary="x")))
     founded = await world.found("Dawdle")
     await steps.arrived[0].wait()
     assert founded.node is not None
-    assert await look(world, founded.node.id, LATE, LATE) == [1, 1]
+    assert await check_after(world, founded.node.id, LATE, LATE) == [1, 1]
     [told] = await world.inbox()
     assert (told.sender, told.kind, told.text) == (
         SYSTEM,
@@ -105,12 +105,12 @@ async def test_a_stalled_goal_is_told_to_the_person(world: World) -> None:
     await world.settle()
 
 
-async def test_the_giver_that_waits_hears_of_it_at_once(world: World) -> None:
-    steps = Steps(world, "slow", says(call("publish", summary="x")))
+async def test_a_waiting_creator_is_told_of_the_stall_at_once(world: World) -> None:
+    steps = SteppedModel(world, "slow", says(call("publish", summary="x")))
     lead = (
         says(call("assign_task", agent="new:scripted/slow", task="a", description="dawdle")),
         says(call("check_board")),
-        lambda request: says(call("task_output", id=slow_one(request), blocking=True)),
+        lambda request: says(call("task_output", id=slow_node(request), blocking=True)),
         says(call("finish", summary="done")),
     )
     world.script("ada", *lead)
@@ -122,7 +122,7 @@ async def test_the_giver_that_waits_hears_of_it_at_once(world: World) -> None:
 
     await until(world, waits)
     [_, errand] = await world.board(founded.team.id)
-    assert await look(world, errand.id, LATE) == [1]
+    assert await check_after(world, errand.id, LATE) == [1]
 
     async def waits_again() -> bool:
         goal = (await world.board(founded.team.id))[0]
@@ -137,18 +137,20 @@ async def test_the_giver_that_waits_hears_of_it_at_once(world: World) -> None:
     await world.settle()
 
 
-def slow_one(request: Request) -> str:
+def slow_node(request: Request) -> str:
     return re.findall(r"- (node_\w+) \[running\] dawdle", request.transcript.turns[-2].text)[0]
 
 
-async def test_work_that_waits_has_not_stalled(world: World) -> None:
-    founded, hands = await gathered(world, "bob")
-    node_id = await put(world, founded, "wonder", to=hands["bob"])
+async def test_a_waiting_node_is_not_stalled(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
-    assert await look(world, node_id, LATE, 86_400, 86_400) == [0, 0, 0]
+    assert await check_after(world, node_id, LATE, 86_400, 86_400) == [0, 0, 0]
 
 
-async def test_a_command_may_take_as_long_as_it_said_it_might(world: World, tmp_path: Path) -> None:
+async def test_a_command_is_not_stalled_before_its_own_timeout(
+    world: World, tmp_path: Path
+) -> None:
     begun, end = tmp_path / "begun", tmp_path / "end"
     for fifo in (begun, end):
         os.mkfifo(fifo)
@@ -161,14 +163,14 @@ async def test_a_command_may_take_as_long_as_it_said_it_might(world: World, tmp_
     founded = await world.found("Run it")
     await asyncio.to_thread(begun.read_text)
     assert founded.node is not None
-    assert await look(world, founded.node.id, LATE, 2900 - LATE, 800) == [0, 0, 1]
+    assert await check_after(world, founded.node.id, LATE, 2900 - LATE, 800) == [0, 0, 1]
     await asyncio.to_thread(end.write_text, "over")
     await world.settle()
     assert (await world.board(founded.team.id))[0].status is S.COMPLETED
 
 
-async def test_what_a_stale_worker_writes_late_is_refused(world: World) -> None:
-    steps = Steps(world, "ada", says(call("finish", summary="never")))
+async def test_a_write_with_a_stale_lease_is_refused(world: World) -> None:
+    steps = SteppedModel(world, "ada", says(call("finish", summary="never")))
     founded = await world.found("Dawdle")
     await steps.arrived[0].wait()
     assert founded.node is not None
@@ -196,8 +198,8 @@ async def test_what_a_stale_worker_writes_late_is_refused(world: World) -> None:
     assert (await world.node(founded.node.id)).status is S.CANCELLED
 
 
-async def test_the_watchdog_looks_by_itself(world: World) -> None:
-    steps = Steps(world, "ada", says(call("finish", summary="done")))
+async def test_the_watchdog_checks_without_being_called(world: World) -> None:
+    steps = SteppedModel(world, "ada", says(call("finish", summary="done")))
     founded = await world.found("Dawdle")
     await steps.arrived[0].wait()
     assert founded.node is not None
@@ -210,18 +212,18 @@ async def test_the_watchdog_looks_by_itself(world: World) -> None:
     await until(world, noticed)
     steps.go[0].set()
     await world.settle()
-    assert len(await notes(world, node_id)) == 1
+    assert len(await stall_reports(world, node_id)) == 1
 
 
-async def test_a_stall_is_told_to_the_person_when_nobody_is_at_work_to_hear_it(
+async def test_a_stall_is_reported_to_the_person_when_its_creator_has_no_work(
     world: World,
 ) -> None:
-    steps = Steps(world, "slow", says(call("publish", summary="x")))
-    founded, _ = await gathered(world, mode="infinite")
+    steps = SteppedModel(world, "slow", says(call("publish", summary="x")))
+    founded, _ = await found_waiting_team(world, mode="infinite")
     worker = await world.store.write(
         roster.hire, founded.team.id, name="slow", role="worker", model="scripted/slow"
     )
-    node_id = await put(world, founded, "dawdle", to=worker)
+    node_id = await add_child(world, founded, "dawdle", to=worker)
     await steps.arrived[0].wait()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Enough.")
@@ -230,7 +232,7 @@ async def test_a_stall_is_told_to_the_person_when_nobody_is_at_work_to_hear_it(
         return (await world.board(founded.team.id))[0].status is S.COMPLETED
 
     await until(world, handed_in)
-    assert await look(world, node_id, LATE) == [1]
-    assert await notes(world, node_id) == [(SYSTEM, OWNER, "report")]
+    assert await check_after(world, node_id, LATE) == [1]
+    assert await stall_reports(world, node_id) == [(SYSTEM, OWNER, "report")]
     steps.go[0].set()
     await world.settle()

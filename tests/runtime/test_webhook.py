@@ -1,4 +1,4 @@
-"""A webhook calls no other URL than its own, and its URL is never repeated."""
+"""A webhook calls only its own URL, and no error shows that URL."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -53,36 +53,36 @@ async def failure(talk: Callable[[Caller], Awaitable[None]], **more: float) -> D
 async def test_a_redirect_is_not_followed() -> None:
     calls: list[bytes] = []
 
-    async def point_away(caller: Caller) -> None:
+    async def redirect(caller: Caller) -> None:
         calls.append(await caller.hear())
         port = caller.writer.get_extra_info("sockname")[1]
         there = b"location: http://127.0.0.1:%d/elsewhere" % port
         await caller.say(answer(b"Moved.", there, status=b"307 Temporary Redirect"))
 
-    error = await failure(point_away)
+    error = await failure(redirect)
 
     assert (str(error), len(calls)) == ("answered 307: Moved.", 1)
 
 
-async def test_an_error_of_a_server_that_does_not_speak_http_leaves_out_the_url() -> None:
-    async def babble(caller: Caller) -> None:
+async def test_the_error_for_a_response_that_is_not_http_omits_the_url() -> None:
+    async def answer_without_http(caller: Caller) -> None:
         await caller.hear()
         await caller.say(b"220 mail.example ESMTP\r\n\r\n")
 
-    assert str(await failure(babble)).startswith("the response is not HTTP (")
+    assert str(await failure(answer_without_http)).startswith("the response is not HTTP (")
 
 
-async def test_of_a_long_refusal_only_the_beginning_is_read() -> None:
-    async def gush(caller: Caller) -> None:
+async def test_only_the_beginning_of_a_long_error_response_is_read() -> None:
+    async def answer_without_end(caller: Caller) -> None:
         await caller.hear()
         await caller.say(b"HTTP/1.1 500 No\r\n\r\n")
         while True:
             await caller.say(b"x" * 65_536)
 
-    assert str(await failure(gush)) == "answered 500: " + "x" * 300
+    assert str(await failure(answer_without_end)) == "answered 500: " + "x" * 300
 
 
-async def test_a_server_that_never_ends_its_headers_is_given_up() -> None:
+async def test_a_server_that_never_ends_its_headers_runs_into_the_timeout() -> None:
     async def trickle(caller: Caller) -> None:
         await caller.hear()
         await caller.say(b"HTTP/1.1 200 OK\r\n")

@@ -1,4 +1,4 @@
-"""Waiting: for what happens, never for a time to pass."""
+"""Waiting: wait for an event of the runtime, never for time to pass."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from agiraph.testing import ManualClock, World
 
 
 class Gate(asyncio.Event):
-    """Holds a scripted model back, and says when somebody has come to it."""
+    """Holds a scripted model back; `reached` returns once the model is called."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Gate(asyncio.Event):
 
 
 class PatientClock(ManualClock):
-    """A pause lasts until the test says that it is over."""
+    """A clock whose sleeps last until the test sets `over`; `paused` is set when one begins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class PatientClock(ManualClock):
 
 
 async def until(world: World, holds: Callable[[], Awaitable[bool]]) -> None:
-    """Return when this holds; asked again after each commit of this world's runtime."""
+    """Wait until a condition holds. It is checked after each commit of this world's runtime."""
     committed = asyncio.Event()
     world.store.subscribe(lambda _: committed.set())
     while not await holds():
@@ -46,8 +46,8 @@ async def until(world: World, holds: Callable[[], Awaitable[bool]]) -> None:
         committed.clear()
 
 
-async def commits(world: World, number: int) -> None:
-    """Return at this commit from now on; at once, if it is none."""
+async def nth_commit(world: World, number: int) -> None:
+    """Wait for the nth commit from now on; return at once if n is 0."""
     left = number
     reached = asyncio.Event()
 

@@ -1,11 +1,11 @@
-"""Worker: a runtime in a process of its own, told what to do and telling what it does by lines.
+"""Worker: a runtime in a subprocess that a test controls by lines on stdin and stdout.
 
-As a program: `worker.py HOME URL LEDGER [FLAG…]`, of --hold, --slow or --busy one.
-It says `ready`, then `asked STEP` before each reply (with --hold it then waits to be told to go
-on), `ended NODE`, `idle` whenever nothing runs any more, and what its log says. With --quick it
-takes a worker that hangs for dead after seconds; with --busy each reply keeps its event loop busy
-for longer than that; with --ahead its clock is hours ahead; with --unlocked it holds no lock on its
-home and database. It ends when its input does. Every question to the model is in the ledger.
+As a program: `worker.py HOME URL LEDGER [FLAG…]`, with at most one of --hold, --slow and --busy.
+It prints `ready`, `asked STEP` before each model reply (with --hold the reply waits for a line on
+stdin), `ended NODE`, `idle` whenever no node runs any more, and its log. With --quick it declares a
+hanging worker dead after seconds; with --busy each reply blocks its event loop for longer than
+that; with --ahead its clock is hours ahead; with --unlocked it releases its locks on the home and
+the database. It ends at the end of its stdin. Each model call is a line in the ledger.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
 
 SECONDS = 30
-"""For anything a worker is expected to say; far more than it needs."""
+"""The timeout for each line that a test expects; far more than a worker needs."""
 
 
 BUSY_SECONDS = 6.0
@@ -39,12 +39,12 @@ AHEAD = timedelta(hours=3)
 
 
 def steps(task: str) -> int:
-    """How many notes an assignment asks for: the number it ends with."""
+    """Return the number of notes that an assignment asks for: the number at its end."""
     return int(task.split()[-1])
 
 
 def react(request: Request) -> Says:
-    """Note after note, as many as were asked for, then the end."""
+    """Write one note per reply, as many as were asked for, then finish."""
     turns = request.transcript.turns
     done = sum(turn.role == "assistant" for turn in turns)
     tools = {tool.name for tool in request.tools}
@@ -53,8 +53,8 @@ def react(request: Request) -> Says:
     return says(call("finish" if "finish" in tools else "publish", summary=f"{done} notes"))
 
 
-class Ahead(SystemClock):
-    """The clock of a machine that somebody has set wrong."""
+class WrongClock(SystemClock):
+    """A system clock that is set wrong."""
 
     def __init__(self, by: timedelta = AHEAD) -> None:
         self.by = by
@@ -63,8 +63,8 @@ class Ahead(SystemClock):
         return super().now() + self.by
 
 
-class Orders:
-    """What its owner says to a worker: a line lets one reply go on, the end ends the process."""
+class Commands:
+    """The commands on a worker's stdin: each line releases one reply, the end stops the process."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Semaphore(0)
@@ -80,12 +80,12 @@ class Orders:
 
 
 @dataclass(slots=True)
-class Talkative:
-    """A model that tells its process's owner of every request, and may wait for an order."""
+class ReportingModel:
+    """A model that prints each request, and with `hold` waits for a command before it replies."""
 
     name: str
     ledger: Path
-    orders: Orders
+    commands: Commands
     hold: bool
     busy: bool
     seconds: float
@@ -98,11 +98,11 @@ class Talkative:
         os.close(file)
         print("asked", step, flush=True)
         if self.hold:
-            await self.orders.go_on.acquire()
+            await self.commands.go_on.acquire()
         if self.busy:
             end = time.monotonic() + BUSY_SECONDS
             while time.monotonic() < end:
-                pass  # as much Python as it takes: the event loop does not turn
+                pass  # pure Python: the event loop is blocked
         await asyncio.sleep(random.random() * self.seconds)
         return as_reply(react(request))
 
@@ -110,13 +110,15 @@ class Talkative:
 async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
     if "--quick" in flags:
         presence.HUNG_CHECKS = 4
-    orders = Orders()
-    listening = asyncio.create_task(orders.listen())
-    world = World(home, database_url=url, clock=Ahead() if "--ahead" in flags else SystemClock())
-    model = Talkative(
+    commands = Commands()
+    listening = asyncio.create_task(commands.listen())
+    world = World(
+        home, database_url=url, clock=WrongClock() if "--ahead" in flags else SystemClock()
+    )
+    model = ReportingModel(
         name="scripted/ada",
         ledger=ledger,
-        orders=orders,
+        commands=commands,
         hold="--hold" in flags,
         busy="--busy" in flags,
         seconds=0.8 if "--slow" in flags else 0.0,
@@ -126,21 +128,21 @@ async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
     if "--unlocked" in flags:
         _lose_locks(world)
     print("ready", flush=True)
-    telling = asyncio.create_task(_tell(world))
-    await orders.over.wait()
+    telling = asyncio.create_task(_report_events(world))
+    await commands.over.wait()
     telling.cancel()
     await world.stop()
     await listening
 
 
 def _lose_locks(world: World) -> None:
-    """What a file system that forgets locks does to a runtime."""
+    """Release the runtime's locks, as a file system that loses them does."""
     runtime: Any = world.runtime
     runtime._lock.release()
     runtime.store._files.disown()
 
 
-async def _tell(world: World) -> None:
+async def _report_events(world: World) -> None:
     happened = asyncio.Event()
 
     def notice(aftermath: Aftermath) -> None:
@@ -159,7 +161,7 @@ async def _tell(world: World) -> None:
 
 
 class Worker:
-    """The other end: a worker's process, as a test holds it."""
+    """The test's side: the subprocess of a worker."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -181,7 +183,7 @@ class Worker:
         return worker
 
     async def says(self, *beginnings: str) -> str:
-        """Its next line that begins like one of these."""
+        """Wait for its next line that starts with one of these; return that line."""
         assert self.process.stdout is not None
         async with asyncio.timeout(SECONDS):
             while raw := await self.process.stdout.readline():  # a traceback has empty lines
@@ -189,10 +191,10 @@ class Worker:
                 self.said.append(line)
                 if line.startswith(beginnings):
                     return line
-        raise AssertionError(f"it ended without saying {beginnings}: {self.said[-20:]}")
+        raise AssertionError(f"the worker ended without printing {beginnings}: {self.said[-20:]}")
 
     async def listen(self) -> None:
-        """Hear it out, so that it never waits for a listener."""
+        """Read its output to the end, so that it never blocks on a full pipe."""
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
             self.said.append(line.decode().strip())
@@ -212,7 +214,7 @@ class Worker:
         await self.process.communicate()
 
     async def stop(self) -> None:
-        """Let it end in good order."""
+        """Close its stdin, and wait for a clean exit."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         async with asyncio.timeout(SECONDS):

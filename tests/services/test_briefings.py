@@ -1,4 +1,4 @@
-"""Briefings: unasked news reaches the person when it is worth it, new, and not at night."""
+"""Briefings: unasked news reaches the person if it is important and new, outside quiet hours."""
 
 from datetime import UTC, datetime
 
@@ -15,33 +15,33 @@ from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
 from agiraph.store.teams import TEAMS
 from agiraph.testing import World
-from tests.runtime.looking_back import Thinker, briefing, give
+from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
 
 RATES = briefing("Rates rose", "The central bank raised rates by 1 % today, more than expected.")
 
 
-async def begun(world: World, *verdicts: str) -> tuple[NewTeam, Thinker]:
-    """A team that watches something by itself, with what its coordinator will think of it."""
-    thinker = Thinker(verdict=list(verdicts))
-    world.model("ada", thinker)
+async def found_team(world: World, *verdicts: str) -> tuple[NewTeam, ReflectingModel]:
+    """Found a team whose coordinator gives these verdicts about its finished work."""
+    model = ReflectingModel(verdict=list(verdicts))
+    world.model("ada", model)
     founded = await world.found("Watch", learns=True, start=False, mode="infinite")
-    return founded, thinker
+    return founded, model
 
 
-async def work(world: World, founded: NewTeam, **more: str) -> None:
-    await give(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
+async def do_task(world: World, founded: NewTeam, **more: str) -> None:
+    await create_node(world, founded.team.id, founded.coordinator.id, **more)  # type: ignore[arg-type]
     await world.settle()
 
 
-async def decided(world: World, founded: NewTeam) -> list[tuple[bool, str]]:
+async def decisions(world: World, founded: NewTeam) -> list[tuple[bool, str]]:
     events = await world.events(founded.team.id)
     data = [e.data for e in events if e.type == "briefing.decided"]
     return [(d["sent"], d["reason"].partition(":")[0]) for d in data]
 
 
 async def test_creates_inbox_item_when_llm_decides_to_brief(world: World) -> None:
-    founded, _ = await begun(world, RATES)
-    await work(world, founded)
+    founded, _ = await found_team(world, RATES)
+    await do_task(world, founded)
     [item] = await world.inbox()
     assert (item.kind, item.title, item.sender) == (
         "briefing", "Rates rose", founded.coordinator.id,
@@ -53,15 +53,15 @@ async def test_creates_inbox_item_when_llm_decides_to_brief(world: World) -> Non
 
 
 async def test_does_not_create_inbox_item_when_llm_decides_not_to_brief(world: World) -> None:
-    founded, _ = await begun(world, briefing("Nothing new", "All is as it was.", score=0.59))
-    await work(world, founded)
+    founded, _ = await found_team(world, briefing("Nothing new", "All is as it was.", score=0.59))
+    await do_task(world, founded)
     assert await world.inbox() == []
-    assert await decided(world, founded) == [(False, "not worth it")]
+    assert await decisions(world, founded) == [(False, "not worth it")]
 
 
 async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World) -> None:
-    founded, _ = await begun(world, RATES)
-    await work(world, founded)
+    founded, _ = await found_team(world, RATES)
+    await do_task(world, founded)
     [item] = await world.inbox()
     [said] = await world.store.read(
         messages.conversation, founded.team.id, founded.coordinator.id, OWNER
@@ -71,47 +71,49 @@ async def test_briefings_go_to_inbox_summary_and_conversation_full(world: World)
     assert said.text == "The central bank raised rates by 1 % today, more than expected."
 
 
-async def test_what_was_asked_for_and_delivered_is_no_news(world: World) -> None:
-    founded, thinker = await begun(world, RATES)
-    await work(world, founded, source="user", creator_id=OWNER)
+async def test_a_requested_result_that_was_delivered_is_not_briefed_again(world: World) -> None:
+    founded, model = await found_team(world, RATES)
+    await do_task(world, founded, source="user", creator_id=OWNER)
     assert [m.kind for m in await world.inbox()] == ["result"]
-    assert thinker.questions() == ["harvest"]  # no model was asked about it
-    assert await decided(world, founded) == [(False, "already delivered")]
+    assert model.questions() == ["harvest"]  # no model call for a briefing
+    assert await decisions(world, founded) == [(False, "already delivered")]
 
 
-async def test_what_was_not_asked_for_is_news_also_beside_what_was(world: World) -> None:
-    founded, _ = await begun(world, RATES)
-    await give(world, founded.team.id, founded.coordinator.id, source="user", creator_id=OWNER)
-    await give(world, founded.team.id, founded.coordinator.id, "Something else")
+async def test_unrequested_work_is_briefed_even_beside_a_requested_result(world: World) -> None:
+    founded, _ = await found_team(world, RATES)
+    await create_node(
+        world, founded.team.id, founded.coordinator.id, source="user", creator_id=OWNER
+    )
+    await create_node(world, founded.team.id, founded.coordinator.id, "Something else")
     await world.settle()
     assert [m.kind for m in await world.inbox()] == ["result", "briefing"]
 
 
-async def test_the_same_news_is_not_told_twice(world: World) -> None:
+async def test_the_same_news_is_not_briefed_twice(world: World) -> None:
     again = briefing(
         "Rates rose", "The central bank raised rates by 1 % today, more than expected!"
     )
     other = briefing("Rates fell", "Surprisingly, the bank took back its decision this evening.")
-    founded, thinker = await begun(world, RATES, again, other)
+    founded, model = await found_team(world, RATES, again, other)
     for task in ("One", "Two", "Three"):
-        await work(world, founded, task=task)
+        await do_task(world, founded, task=task)
     assert [m.title for m in await world.inbox()] == ["Rates rose", "Rates fell"]
-    assert await decided(world, founded) == [
+    assert await decisions(world, founded) == [
         (True, "worth it"), (False, "told before"), (True, "worth it"),
     ]  # fmt: skip
-    asked = [turns[-1].text for name, turns, _ in thinker.asked if name == "briefing"]
+    asked = [turns[-1].text for name, turns, _ in model.asked if name == "briefing"]
     assert ["Rates rose" in text for text in asked] == [False, True, True]
 
 
-async def test_news_without_words_is_not_told(world: World) -> None:
-    founded, _ = await begun(world, briefing("Important!", "  "))
-    await work(world, founded)
-    assert (await world.inbox(), await decided(world, founded)) == ([], [(False, "nothing said")])
+async def test_a_briefing_without_text_is_not_sent(world: World) -> None:
+    founded, _ = await found_team(world, briefing("Important!", "  "))
+    await do_task(world, founded)
+    assert (await world.inbox(), await decisions(world, founded)) == ([], [(False, "nothing said")])
 
 
-async def told(world: World) -> tuple[NewTeam, Message]:
-    founded, _ = await begun(world, RATES)
-    await work(world, founded)
+async def found_briefed_team(world: World) -> tuple[NewTeam, Message]:
+    founded, _ = await found_team(world, RATES)
+    await do_task(world, founded)
     [item] = await world.inbox()
     return founded, item
 
@@ -120,8 +122,8 @@ async def threshold(world: World, founded: NewTeam) -> float:
     return (await world.store.read(TEAMS.get, founded.team.id)).briefing_threshold
 
 
-async def test_a_thumb_moves_the_threshold_once_and_may_be_turned(world: World) -> None:
-    founded, item = await told(world)
+async def test_a_rating_moves_the_threshold_once_and_can_be_changed(world: World) -> None:
+    founded, item = await found_briefed_team(world)
     moved: list[float] = []
     for up in (False, False, True, True, False):
         await world.store.write(briefings.rate, item.id, up=up)
@@ -134,28 +136,28 @@ async def test_a_thumb_moves_the_threshold_once_and_may_be_turned(world: World) 
 
 
 @pytest.mark.parametrize(("start", "up", "end"), [(0.2, True, 0.2), (0.93, False, 0.95)])
-async def test_thumbs_move_the_threshold_within_bounds(
+async def test_ratings_move_the_threshold_within_bounds(
     world: World, start: float, up: bool, end: float
 ) -> None:
-    founded, item = await told(world)
+    founded, item = await found_briefed_team(world)
     await world.store.write(TEAMS.update, founded.team.id, briefing_threshold=start)
     await world.store.write(briefings.rate, item.id, up=up)
     assert await threshold(world, founded) == end
 
 
-async def test_a_thumb_down_silences_what_is_worth_no_more(world: World) -> None:
+async def test_a_bad_rating_stops_briefings_of_the_same_score(world: World) -> None:
     meagre = [briefing(f"Point {n}", f"Something {n} happened there.", 0.6) for n in (1, 2)]
-    founded, _ = await begun(world, *meagre)
-    await work(world, founded, task="One")
+    founded, _ = await found_team(world, *meagre)
+    await do_task(world, founded, task="One")
     [item] = await world.inbox()
     await world.store.write(briefings.rate, item.id, up=False)
-    await work(world, founded, task="Two")
+    await do_task(world, founded, task="Two")
     assert await world.inbox() == [await world.store.read(messages.MESSAGES.get, item.id)]
 
 
 async def test_only_briefings_are_rated(world: World) -> None:
-    founded, _ = await begun(world, RATES)
-    await work(world, founded, source="user", creator_id=OWNER)
+    founded, _ = await found_team(world, RATES)
+    await do_task(world, founded, source="user", creator_id=OWNER)
     [result] = await world.inbox()
     with pytest.raises(Refused, match="is a result; only briefings are rated"):
         await world.store.write(briefings.rate, result.id, up=True)
@@ -163,7 +165,7 @@ async def test_only_briefings_are_rated(world: World) -> None:
         await world.store.write(briefings.rate, "msg_0", up=True)
 
 
-def at(hours: str, zone: str, *moment: int) -> datetime | None:
+def end_of_quiet_at(hours: str, zone: str, *moment: int) -> datetime | None:
     made = datetime(2026, 1, 1, tzinfo=UTC)
     team = Team(
         id=TeamId("team_1"), name="T", goal="G", created_at=made, quiet_hours=hours, quiet_zone=zone
@@ -183,16 +185,16 @@ def at(hours: str, zone: str, *moment: int) -> datetime | None:
         ("12:00-14:00", "UTC", (1, 6, 14, 0), None),
         ("9:30 - 24:00", "UTC", (1, 6, 23, 59), (1, 7, 0, 0)),
         ("22:00-07:00", "Europe/Berlin", (1, 5, 21, 30), (1, 6, 6, 0)),
-        # The nights in which clocks are changed: seven o'clock comes an hour sooner or later.
+        # The nights of a time change: seven o'clock comes an hour sooner or later.
         ("22:00-07:00", "Europe/Berlin", (3, 28, 23, 0), (3, 29, 5, 0)),
         ("22:00-07:00", "Europe/Berlin", (10, 24, 23, 0), (10, 25, 6, 0)),
     ],
 )
-def test_quiet_hours_end_by_the_clock_of_the_person(
+def test_quiet_hours_end_in_the_persons_time_zone(
     hours: str, zone: str, moment: tuple[int, ...], end: tuple[int, ...] | None
 ) -> None:
     expected = None if end is None else datetime(2026, *end, tzinfo=UTC)
-    assert at(hours, zone, *moment) == expected
+    assert end_of_quiet_at(hours, zone, *moment) == expected
 
 
 @pytest.mark.parametrize(
@@ -207,10 +209,10 @@ def test_quiet_hours_end_by_the_clock_of_the_person(
         ("22:00-07:00", "", "'' is not a time zone"),
     ],
 )
-async def test_quiet_hours_that_make_no_sense_are_refused(
+async def test_invalid_quiet_hours_are_refused(
     world: World, hours: str, zone: str, problem: str
 ) -> None:
-    founded, _ = await begun(world, RATES)
+    founded, _ = await found_team(world, RATES)
     with pytest.raises(Refused, match=problem):
         await world.store.write(quiet_hours.set_hours, founded.team.id, hours, zone=zone)
     assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""

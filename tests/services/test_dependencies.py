@@ -1,4 +1,4 @@
-"""A node starts when all it needs has succeeded; if that cannot be, it ends or is told of."""
+"""A node starts when all its dependencies succeeded; otherwise its `if_unmet` policy decides."""
 
 import asyncio
 import re
@@ -19,7 +19,13 @@ from agiraph.store import messages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
-from tests.services.team import NOTHING, REST, created, gathered, put
+from tests.services.teams import (
+    ASK_THEN_FINISH,
+    NO_MODEL_CALLS,
+    add_child,
+    created_ids,
+    found_waiting_team,
+)
 
 S, R = NodeStatus, StopReason
 
@@ -29,11 +35,11 @@ async def ends(world: World, *node_ids: NodeId) -> list[tuple[NodeStatus, StopRe
     return [(node.status, node.stop_reason) for node in found]
 
 
-async def test_a_node_starts_only_when_all_it_needs_has_succeeded(world: World) -> None:
-    founded, hands = await gathered(world, "bob", "cyd", "dee")
-    first = await put(world, founded, "wonder first", to=hands["bob"])
-    second = await put(world, founded, "second", to=hands["cyd"])
-    both = await put(world, founded, "both", to=hands["dee"], depends_on=[first, second])
+async def test_a_node_starts_only_when_all_its_dependencies_have_succeeded(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob", "cyd", "dee")
+    first = await add_child(world, founded, "wonder first", to=workers["bob"])
+    second = await add_child(world, founded, "second", to=workers["cyd"])
+    both = await add_child(world, founded, "both", to=workers["dee"], depends_on=[first, second])
     await world.settle()
     assert await ends(world, first, second, both) == [
         (S.WAITING, None),
@@ -60,22 +66,22 @@ ENDS: dict[IfUnmet, tuple[NodeStatus, StopReason | None]] = {
 
 @pytest.mark.parametrize("if_unmet", get_args(IfUnmet))
 @pytest.mark.parametrize("how", ["failed", "cancelled", "skipped"])
-async def test_what_did_not_succeed_is_dealt_with_as_each_declares(
+async def test_an_unmet_dependency_is_handled_by_each_nodes_if_unmet_policy(
     world: World, if_unmet: IfUnmet, how: str
 ) -> None:
-    founded, hands = await gathered(world, "bob", "cyd", "dee")
-    root = await put(world, founded, "wonder", to=hands["bob"])
+    founded, workers = await found_waiting_team(world, "bob", "cyd", "dee")
+    root = await add_child(world, founded, "wonder", to=workers["bob"])
     broken = root
     if how == "skipped":
-        broken = await put(
-            world, founded, "middle", to=hands["dee"], depends_on=[root], if_unmet="skip"
+        broken = await add_child(
+            world, founded, "middle", to=workers["dee"], depends_on=[root], if_unmet="skip"
         )
     if how == "failed":
-        broken = await put(
-            world, founded, "middle", to=hands["dee"], depends_on=[root], if_unmet="fail"
+        broken = await add_child(
+            world, founded, "middle", to=workers["dee"], depends_on=[root], if_unmet="fail"
         )
-    last = await put(
-        world, founded, "last", to=hands["cyd"], depends_on=[broken], if_unmet=if_unmet
+    last = await add_child(
+        world, founded, "last", to=workers["cyd"], depends_on=[broken], if_unmet=if_unmet
     )
     await world.settle()
     await world.store.write(endings.cancel, root)
@@ -102,13 +108,13 @@ def _mail_about(tx: Tx, node_id: NodeId) -> list[tuple[str, str]]:
     return [(m.kind, m.text) for m in messages.of_node(tx, node_id)]
 
 
-async def test_a_failure_travels_down_a_chain_and_stops_where_one_may_go_on(world: World) -> None:
-    founded, hands = await gathered(world, "bob", "cyd")
-    first = await put(world, founded, "wonder", to=hands["bob"])
-    second = await put(world, founded, "second", depends_on=[first], if_unmet="skip")
-    third = await put(world, founded, "third", depends_on=[second])
-    fourth = await put(world, founded, "fourth", depends_on=[third], if_unmet="go_on")
-    fifth = await put(world, founded, "fifth", depends_on=[fourth, third], if_unmet="skip")
+async def test_a_failure_propagates_along_a_chain_up_to_a_node_that_may_go_on(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob", "cyd")
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
+    second = await add_child(world, founded, "second", depends_on=[first], if_unmet="skip")
+    third = await add_child(world, founded, "third", depends_on=[second])
+    fourth = await add_child(world, founded, "fourth", depends_on=[third], if_unmet="go_on")
+    fifth = await add_child(world, founded, "fifth", depends_on=[fourth, third], if_unmet="skip")
     await world.settle()
     await world.store.write(endings.cancel, first)
     await world.settle()
@@ -122,15 +128,15 @@ async def test_a_failure_travels_down_a_chain_and_stops_where_one_may_go_on(worl
     ]
 
 
-async def test_one_failed_need_decides_while_others_still_run(world: World) -> None:
-    founded, hands = await gathered(world, "bob", "cyd")
-    slow = await put(world, founded, "wonder slowly", to=hands["bob"])
+async def test_a_failed_dependency_decides_while_the_others_still_run(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob", "cyd")
+    slow = await add_child(world, founded, "wonder slowly", to=workers["bob"])
     waits_for_all: list[NodeId] = []
-    doomed = await put(world, founded, "wonder in vain", to=hands["cyd"])
+    doomed = await add_child(world, founded, "wonder in vain", to=workers["cyd"])
     for if_unmet in get_args(IfUnmet):
         waits_for_all.append(
-            await put(
-                world, founded, if_unmet, to=hands["cyd"], depends_on=[slow, doomed],
+            await add_child(
+                world, founded, if_unmet, to=workers["cyd"], depends_on=[slow, doomed],
                 if_unmet=if_unmet,
             )
         )  # fmt: skip
@@ -148,16 +154,18 @@ async def test_one_failed_need_decides_while_others_still_run(world: World) -> N
     assert (await world.node(waits_for_all[3])).waiting_reason is not None
 
 
-async def test_work_whose_need_failed_before_it_was_made_is_refused_at_once(world: World) -> None:
-    founded, hands = await gathered(world, "bob", "cyd")
-    broken = await put(world, founded, "broken", to=hands["bob"], budget=NOTHING)
+async def test_a_new_node_whose_dependency_already_failed_is_refused(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob", "cyd")
+    broken = await add_child(world, founded, "broken", to=workers["bob"], budget=NO_MODEL_CALLS)
     await world.settle()
     assert await ends(world, broken) == [(S.FAILED, R.CALLS_SPENT)]
 
     for if_unmet in ("fail", "skip", "ask"):
         with pytest.raises(Refused, match=f"{broken} is failed.*if_unmet='go_on'"):
-            await put(world, founded, "late", depends_on=[broken], if_unmet=if_unmet)
-    late = await put(world, founded, "late", to=hands["cyd"], depends_on=[broken], if_unmet="go_on")
+            await add_child(world, founded, "late", depends_on=[broken], if_unmet=if_unmet)
+    late = await add_child(
+        world, founded, "late", to=workers["cyd"], depends_on=[broken], if_unmet="go_on"
+    )
     await world.settle()
     assert await ends(world, late) == [(S.COMPLETED, R.PUBLISHED)]
 
@@ -166,11 +174,11 @@ def _depend(tx: Tx, node_id: NodeId, needs: list[NodeId]) -> None:
     planning.add_dependencies(tx, NODES.get(tx, node_id), needs)
 
 
-async def test_circles_and_unknown_needs_are_refused_when_they_are_written(world: World) -> None:
-    founded, hands = await gathered(world, "bob")
-    first = await put(world, founded, "wonder", to=hands["bob"])
-    second = await put(world, founded, "second", depends_on=[first])
-    third = await put(world, founded, "third", depends_on=[second])
+async def test_cyclic_and_unknown_dependencies_are_refused(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
+    second = await add_child(world, founded, "second", depends_on=[first])
+    third = await add_child(world, founded, "third", depends_on=[second])
     await world.settle()
 
     with pytest.raises(Refused, match=f"{second} and {second} would wait for each other"):
@@ -180,24 +188,25 @@ async def test_circles_and_unknown_needs_are_refused_when_they_are_written(world
     with pytest.raises(NotFound, match=r"no node 'node_none'\. check_board lists them"):
         await world.store.write(_depend, third, [NodeId("node_none")])
     with pytest.raises(NotFound):
-        await put(world, founded, "fourth", depends_on=["node_none"])
-    await world.store.write(_depend, third, [second, first, first])  # known, or twice: no harm
+        await add_child(world, founded, "fourth", depends_on=["node_none"])
+    # Dependencies that are known or given twice are accepted.
+    await world.store.write(_depend, third, [second, first, first])
     assert {n.task for n in await world.board(founded.team.id)} == {
         "Get it done", "wonder", "second", "third",
     }  # fmt: skip
 
 
-async def test_another_teams_node_cannot_be_needed(world: World) -> None:
-    founded, _ = await gathered(world)
-    other, _ = await gathered(world)
+async def test_a_node_of_another_team_cannot_be_a_dependency(world: World) -> None:
+    founded, _ = await found_waiting_team(world)
+    other, _ = await found_waiting_team(world)
     assert other.node is not None
     with pytest.raises(NotFound, match=other.node.id):
-        await put(world, founded, "spy", depends_on=[other.node.id])
+        await add_child(world, founded, "spy", depends_on=[other.node.id])
 
 
-async def test_refs_to_what_is_not_done_yet_are_waited_for(world: World) -> None:
+async def test_a_reference_to_an_unfinished_node_is_a_dependency(world: World) -> None:
     def refer(request: Request) -> Says:
-        [find] = created(request)
+        [find] = created_ids(request)
         return says(
             call("create_work_node", task="write", assigned_to="cyd",
                  refs={"notes": f"{find}/notes.md", "all": f"nodes/{find}"}),
@@ -208,7 +217,9 @@ async def test_refs_to_what_is_not_done_yet_are_waited_for(world: World) -> None
 
     start = says(call("ask_human", question="Are all here?"))
     plan = says(call("create_work_node", task="wonder", assigned_to="bob"))
-    founded, _ = await gathered(world, "bob", "cyd", lead=(start, plan, refer, *REST))
+    founded, _ = await found_waiting_team(
+        world, "bob", "cyd", lead=(start, plan, refer, *ASK_THEN_FINISH)
+    )
     await world.answer((await world.questions(founded.team.id))[0], "Yes.")
     await world.settle()
 
@@ -226,11 +237,11 @@ async def test_refs_to_what_is_not_done_yet_are_waited_for(world: World) -> None
     assert (await world.node(write.id)).status is S.COMPLETED
 
 
-async def test_what_needs_two_of_a_broken_chain_ends_once(world: World) -> None:
-    founded, hands = await gathered(world, "bob")
-    root = await put(world, founded, "wonder", to=hands["bob"])
-    middle = await put(world, founded, "middle", depends_on=[root])
-    both = await put(world, founded, "both", depends_on=[root, middle], if_unmet="skip")
+async def test_a_node_with_two_unmet_dependencies_ends_once(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    root = await add_child(world, founded, "wonder", to=workers["bob"])
+    middle = await add_child(world, founded, "middle", depends_on=[root])
+    both = await add_child(world, founded, "both", depends_on=[root, middle], if_unmet="skip")
     await world.settle()
     await world.store.write(endings.cancel, root)
 
@@ -240,12 +251,12 @@ async def test_what_needs_two_of_a_broken_chain_ends_once(world: World) -> None:
     assert events == ["node.created", "node.cancelled", "message.sent"]
 
 
-async def test_a_cancelled_parent_takes_all_its_children_along_as_cancelled(world: World) -> None:
-    founded, hands = await gathered(world, "bob", "cyd")
+async def test_cancelling_a_parent_cancels_all_its_children(world: World) -> None:
+    founded, workers = await found_waiting_team(world, "bob", "cyd")
     assert founded.node is not None
-    first = await put(world, founded, "wonder", to=hands["bob"])
-    second = await put(world, founded, "second", to=hands["cyd"], depends_on=[first])
-    third = await put(world, founded, "third", depends_on=[first], if_unmet="go_on")
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
+    second = await add_child(world, founded, "second", to=workers["cyd"], depends_on=[first])
+    third = await add_child(world, founded, "third", depends_on=[first], if_unmet="go_on")
     await world.settle()
     await world.store.write(endings.cancel, founded.node.id)
     await world.settle()
@@ -253,19 +264,19 @@ async def test_a_cancelled_parent_takes_all_its_children_along_as_cancelled(worl
     cancelled = (S.CANCELLED, R.CANCELLED)
     assert await ends(world, founded.node.id, first, second, third) == [cancelled] * 4
     hired = [e for e in await world.events(founded.team.id) if e.type == "agent.hired"]
-    assert len(hired) == 3  # nobody was taken on for what was about to be cancelled
+    assert len(hired) == 3  # nobody was hired for nodes that are about to be cancelled
 
 
-async def test_whoever_is_to_do_something_later_stays_for_it(world: World) -> None:
-    """An end must never be refused because somebody else could not be brought back for it."""
-    founded, hands = await gathered(world, "bob", limits=Limits(agents=3))
+async def test_a_temporary_worker_stays_while_it_has_a_pending_node(world: World) -> None:
+    """Ending a node must not fail because a full team cannot take a worker back."""
+    founded, workers = await found_waiting_team(world, "bob", limits=Limits(agents=3))
     temp = await world.store.write(
         roster.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
         persistent=False,
     )  # fmt: skip
-    first = await put(world, founded, "wonder", to=hands["bob"])
-    now = await put(world, founded, "now", to=temp)
-    later = await put(world, founded, "later", to=temp, depends_on=[first])
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
+    now = await add_child(world, founded, "now", to=temp)
+    later = await add_child(world, founded, "later", to=temp, depends_on=[first])
     await world.settle()
     assert await ends(world, now, later) == [(S.COMPLETED, R.PUBLISHED), (S.PENDING, None)]
     with pytest.raises(Refused, match="The team has 3 members"):
@@ -281,7 +292,7 @@ async def test_whoever_is_to_do_something_later_stays_for_it(world: World) -> No
     assert [m.name for m in members] == ["coordinator", "bob"]
 
 
-async def test_a_decision_wakes_a_coordinator_that_has_nothing_left_to_do(world: World) -> None:
+async def test_a_needed_decision_wakes_an_idle_coordinator(world: World) -> None:
     def decide(request: Request) -> Says:
         [waiting] = re.findall(r"last \((node_\w+)\) cannot", request.transcript.turns[1].text)
         return says(call("assign_worker", node_id=waiting, worker_id="cyd"))
@@ -292,9 +303,9 @@ async def test_a_decision_wakes_a_coordinator_that_has_nothing_left_to_do(world:
         decide,
         says(call("finish", summary="decided")),
     )
-    founded, hands = await gathered(world, "bob", "cyd", lead=lead, mode="infinite")
-    first = await put(world, founded, "wonder", to=hands["bob"])
-    last = await put(world, founded, "last", depends_on=[first], if_unmet="ask")
+    founded, workers = await found_waiting_team(world, "bob", "cyd", lead=lead, mode="infinite")
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
+    last = await add_child(world, founded, "last", depends_on=[first], if_unmet="ask")
     assert founded.node is not None
     [question] = [q for q in await world.questions(founded.team.id) if q.node_id == founded.node.id]
     await world.answer(question, "Not now.")
@@ -310,16 +321,16 @@ async def test_a_decision_wakes_a_coordinator_that_has_nothing_left_to_do(world:
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_a_need_that_ends_while_it_is_written_down_is_noticed(world: World) -> None:
+async def test_a_dependency_that_ends_while_it_is_being_added_is_noticed(world: World) -> None:
     looked, may_commit = threading.Event(), threading.Event()
-    founded, hands = await gathered(world, "bob", "cyd")
-    first = await put(world, founded, "wonder", to=hands["bob"])
+    founded, workers = await found_waiting_team(world, "bob", "cyd")
+    first = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
 
     def slowly(tx: Tx) -> NodeId:
         node = planning.create(
             tx, team_id=founded.team.id, task="second", source="delegation",
-            creator_id=founded.coordinator.id, assignee_id=hands["cyd"].id, depends_on=[first],
+            creator_id=founded.coordinator.id, assignee_id=workers["cyd"].id, depends_on=[first],
         )  # fmt: skip
         looked.set()
         may_commit.wait(5)
@@ -328,7 +339,7 @@ async def test_a_need_that_ends_while_it_is_written_down_is_noticed(world: World
     making = asyncio.ensure_future(world.store.write(slowly))
     await asyncio.to_thread(looked.wait)
     ending = asyncio.ensure_future(world.store.write(endings.cancel, first))
-    await asyncio.wait({ending}, timeout=0.5)  # it ends now, if nothing keeps it
+    await asyncio.wait({ending}, timeout=0.5)  # it ends now, unless a row lock delays it
     may_commit.set()
     second = await making
     await ending

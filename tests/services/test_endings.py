@@ -1,4 +1,4 @@
-"""An end is never refused, whatever a model, a program or a bug said; and nothing of it is lost."""
+"""Every node can end, whatever text a model, a program or an exception gives; no text is lost."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -24,9 +24,9 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
-from tests.runtime.looking_back import Thinker, briefing, give
-from tests.runtime.programs import done as program_done
-from tests.services.team import created, gathered, put
+from tests.runtime.programs import run_program
+from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
+from tests.services.teams import add_child, created_ids, found_waiting_team
 
 LIMIT = bus.TEXT_LIMIT
 SIZES = (LIMIT - 1, LIMIT, LIMIT + 1, 100 * LIMIT)
@@ -40,69 +40,69 @@ RESULT = "_result.md"
 
 
 def of_size(size: int) -> str:
-    """So many characters whose end can be told from their beginning."""
+    """Return a text of this many characters that ends differently than it starts."""
     return "x" * (size - 4) + " end"
 
 
 TEXTS = [*map(of_size, SIZES), *ODD.values()]
-Ending = Callable[[World, str], Awaitable[WorkNode]]
+EndNode = Callable[[World, str], Awaitable[WorkNode]]
 
 
 _numbers = count(1)
 
 
 def scripted(world: World, *lines: Line) -> str:
-    """The name of a model that says these lines; a new one, because models are kept by name."""
+    """Return the name of a new model with these lines; models are cached by name."""
     name = f"model{next(_numbers)}"
     world.script(name, *lines)
     return f"scripted/{name}"
 
 
-async def sole(world: World, founded: NewTeam) -> WorkNode:
+async def first_node(world: World, founded: NewTeam) -> WorkNode:
     await world.settle()
     return (await world.board(founded.team.id))[0]
 
 
-async def in_words(world: World, text: str) -> WorkNode:
+async def in_a_text_reply(world: World, text: str) -> WorkNode:
     ada = scripted(world, says(text), says(text), says(text))
-    return await sole(world, await world.found("Answer", model=ada))
+    return await first_node(world, await world.found("Answer", model=ada))
 
 
 async def at_its_last_turn(world: World, text: str) -> WorkNode:
     ada = scripted(world, says(call("list_files")), says(text))
-    return await sole(world, await world.found("Answer", model=ada, budget=Budget(turns=2)))
+    return await first_node(world, await world.found("Answer", model=ada, budget=Budget(turns=2)))
 
 
 async def by_finish(world: World, text: str) -> WorkNode:
     short = says(call("finish", summary="short"))
     ada = scripted(world, says(call("finish", summary=text)), short)
-    return await sole(world, await world.found("Answer", model=ada))
+    return await first_node(world, await world.found("Answer", model=ada))
 
 
-async def by_a_bug(world: World, text: str) -> WorkNode:
+async def by_an_exception(world: World, text: str) -> WorkNode:
     ada = scripted(world, RuntimeError(text))
-    return await sole(world, await world.found("Answer", model=ada))
+    return await first_node(world, await world.found("Answer", model=ada))
 
 
 async def by_a_checkpoint(world: World, text: str) -> WorkNode:
     ada = scripted(world, says(call("checkpoint", summary=text)), says(text))
-    return await sole(world, await world.found("Answer", model=ada, budget=Budget(turns=2)))
+    return await first_node(world, await world.found("Answer", model=ada, budget=Budget(turns=2)))
 
 
 async def of_a_child(world: World, text: str, **more: Any) -> WorkNode:
-    """A child that ends in these words; whoever gave it waits for a person meanwhile."""
+    """End a child node with this text while its parent waits for a person."""
     asks = scripted(world, says(call("ask_human", question="Shall we?")))
     founded = await world.found("Answer", model=asks, **more)
     model = scripted(world, says(text), says(text), says(text))
     bob = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model=model
     )
-    node_id = await put(world, founded, "Help", to=bob)
+    node_id = await add_child(world, founded, "Help", to=bob)
     await world.settle()
     return await world.node(node_id)
 
 
-async def of_a_child_waited_for(world: World, text: str) -> WorkNode:
+async def of_an_awaited_child(world: World, text: str) -> WorkNode:
     bob = scripted(world, says(text), says(text), says(text))
     task = call("assign_task", agent=f"new:{bob}", task="Help", description="Help")
     ada = scripted(world, says(task), says(call("finish", summary="all done")))
@@ -118,7 +118,7 @@ async def in_a_stage(world: World, text: str) -> WorkNode:
     ada = scripted(
         world,
         says(call("create_work_node", task="Help", assigned_to=f"new:{bob}")),
-        lambda request: says(call("start_stage", name="one", nodes=created(request))),
+        lambda request: says(call("start_stage", name="one", nodes=created_ids(request))),
         says(call("finish", summary="all done")),
     )
     founded = await world.found("Answer", model=ada)
@@ -152,11 +152,11 @@ async def of_a_reply(world: World, text: str) -> WorkNode:
 
 async def of_a_briefing(world: World, text: str) -> WorkNode:
     name = f"thinker{next(_numbers)}"
-    world.model(name, Thinker(name=f"scripted/{name}", verdict=[briefing(text, text)]))
+    world.model(name, ReflectingModel(name=f"scripted/{name}", verdict=[briefing(text, text)]))
     founded = await world.found(
         "Watch", model=f"scripted/{name}", learns=True, start=False, mode="infinite"
     )
-    await give(world, founded.team.id, founded.coordinator.id)
+    await create_node(world, founded.team.id, founded.coordinator.id)
     await world.settle()
     where = "team_id = :team and lane = 'reflection'"
     [node] = await world.store.read(NODES.select, where, team=founded.team.id)
@@ -166,17 +166,17 @@ async def of_a_briefing(world: World, text: str) -> WorkNode:
 async def of_a_program(world: World, text: str) -> WorkNode:
     file = world.path / "said"
     file.write_bytes(text.encode(errors="surrogatepass"))
-    return await program_done(world, f"cat {file} > _result.md")
+    return await run_program(world, f"cat {file} > _result.md")
 
 
-WAYS: list[Ending] = [
-    in_words,
+WAYS: list[EndNode] = [
+    in_a_text_reply,
     at_its_last_turn,
     by_finish,
-    by_a_bug,
+    by_an_exception,
     by_a_checkpoint,
     of_a_child,
-    of_a_child_waited_for,
+    of_an_awaited_child,
     in_a_stage,
     of_research,
     of_a_reply,
@@ -185,17 +185,17 @@ WAYS: list[Ending] = [
 ]
 
 
-async def told(world: World, node: WorkNode) -> list[Message]:
+async def messages_of(world: World, node: WorkNode) -> list[Message]:
     return await world.store.read(MESSAGES.select, "team_id = :team order by id", team=node.team_id)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-async def test_no_text_keeps_a_node_from_ending(world: World, way: Ending) -> None:
+async def test_any_text_lets_a_node_end(world: World, way: EndNode) -> None:
     for text in TEXTS:
         node = await way(world, text)
 
         assert node.status.is_final, (node.status, len(text))
-        said = await told(world, node)
+        said = await messages_of(world, node)
         assert all(m.text.strip() and len(m.text) <= LIMIT for m in said), len(text)
         assert all(len(m.title) <= 200 for m in said), len(text)
         events = await world.events(node.team_id)
@@ -203,9 +203,11 @@ async def test_no_text_keeps_a_node_from_ending(world: World, way: Ending) -> No
         assert longest <= 2 * LIMIT, len(text)
 
 
-@pytest.mark.parametrize("way", [in_words, at_its_last_turn, of_a_child, of_research, of_a_reply])
-async def test_the_whole_of_a_long_text_is_in_a_file_that_the_message_names(
-    world: World, way: Ending
+@pytest.mark.parametrize(
+    "way", [in_a_text_reply, at_its_last_turn, of_a_child, of_research, of_a_reply]
+)
+async def test_a_text_over_the_limit_is_published_in_a_file_that_the_result_names(
+    world: World, way: EndNode
 ) -> None:
     for text in (of_size(LIMIT), of_size(LIMIT + 1), of_size(100 * LIMIT), ODD["long and odd"]):
         node = await way(world, text)
@@ -221,19 +223,19 @@ async def test_the_whole_of_a_long_text_is_in_a_file_that_the_message_names(
             assert node.result == text
 
 
-async def test_a_person_gets_a_long_answer_whole_up_to_the_limit(world: World) -> None:
+async def test_a_result_up_to_the_limit_reaches_the_person_whole(world: World) -> None:
     text = of_size(LIMIT)
-    node = await in_words(world, text)
+    node = await in_a_text_reply(world, text)
 
     [message] = await world.inbox()
     assert (message.kind, message.text, message.node_id) == ("result", text, node.id)
 
 
-async def test_a_person_gets_the_beginning_of_a_longer_one_and_where_the_rest_is(
+async def test_a_result_over_the_limit_reaches_the_person_shortened_with_the_files_path(
     world: World,
 ) -> None:
     text = of_size(LIMIT + 1)
-    node = await in_words(world, text)
+    node = await in_a_text_reply(world, text)
 
     [message] = await world.inbox()
     assert message.text == (
@@ -243,41 +245,41 @@ async def test_a_person_gets_the_beginning_of_a_longer_one_and_where_the_rest_is
     assert message.text == node.result
 
 
-async def test_a_file_of_the_same_name_is_left_alone(world: World) -> None:
+async def test_an_existing_result_file_is_not_overwritten(world: World) -> None:
     text = of_size(LIMIT + 1)
     write = says(call("write_file", path=f"scratch/{RESULT}", content="mine"))
     world.script("ada", write, says(text), says(text))
-    node = await sole(world, await world.found("Answer"))
+    node = await first_node(world, await world.found("Answer"))
 
     assert world.published(node) == {RESULT: "mine", "_result-2.md": text}
     assert node.result is not None
     assert "_result-2.md" in node.result
 
 
-async def test_a_model_that_cannot_be_asked_for_a_long_reason_puts_the_work_before_a_person(
+async def test_a_model_error_with_a_very_long_message_still_becomes_a_question(
     world: World,
 ) -> None:
     world.script("ada", ModelRefused(of_size(LIMIT + 1)), says(call("finish", summary="ok")))
     founded = await world.found("Answer")
-    node = await sole(world, founded)
+    node = await first_node(world, founded)
 
     [question] = await world.questions(founded.team.id)
     assert (node.status, len(question.text) <= LIMIT) == (NodeStatus.WAITING, True)
     await world.answer(question, "Go on.")
-    assert (await sole(world, founded)).result == "ok"
+    assert (await first_node(world, founded)).result == "ok"
 
 
 @pytest.mark.parametrize(
     ("many", "size"), [(1, 100 * LIMIT), (1, LIMIT), (20, 201), (21, LIMIT + 1), (60, 2000)]
 )
-async def test_dependents_end_whatever_the_titles_of_what_they_needed(
+async def test_dependents_end_however_long_the_titles_of_their_dependencies(
     world: World, many: int, size: int
 ) -> None:
-    founded, _ = await gathered(world, limits=Limits(children=1000, nodes=1000))
-    needed = [await put(world, founded, of_size(size)) for _ in range(many - 1)]
-    last = await put(world, founded, of_size(size))
-    waits = await put(world, founded, "All", depends_on=[*needed, last], if_unmet="ask")
-    fails = await put(world, founded, "\0\ud800" * LIMIT, depends_on=[last])
+    founded, _ = await found_waiting_team(world, limits=Limits(children=1000, nodes=1000))
+    needed = [await add_child(world, founded, of_size(size)) for _ in range(many - 1)]
+    last = await add_child(world, founded, of_size(size))
+    waits = await add_child(world, founded, "All", depends_on=[*needed, last], if_unmet="ask")
+    fails = await add_child(world, founded, "\0\ud800" * LIMIT, depends_on=[last])
     for node_id in [*needed, last]:
         await world.store.write(endings.cancel, node_id)
     await world.settle()
@@ -286,27 +288,27 @@ async def test_dependents_end_whatever_the_titles_of_what_they_needed(
     waiting = await world.node(waits)
     assert waiting.waiting_reason is not None
     assert len(waiting.waiting_reason) < 10_000
-    said = await told(world, waiting)
+    said = await messages_of(world, waiting)
     assert all(len(m.text) <= LIMIT and len(m.title) <= 200 for m in said)
 
 
 async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world: World) -> None:
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     files = "for i in $(seq 300); do touch $(printf 'f%.0s' $(seq 200))$i; done"
     evidence = [f"file:{of_size(100 * LIMIT)}"]
-    hand_in = says(call("publish", summary="Done.", evidence=evidence))
-    world.script("bob", says(call("bash", command=files)), hand_in, hand_in)
+    submit = says(call("publish", summary="Done.", evidence=evidence))
+    world.script("bob", says(call("bash", command=files)), submit, submit)
     bob = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
     )
-    node_id = await put(world, founded, "Help", to=bob, acceptance=("It is there",))
+    node_id = await add_child(world, founded, "Help", to=bob, acceptance=("It is there",))
     await world.settle()
 
     node = await world.node(node_id)
     assert (node.status, len(node.manifest)) == (NodeStatus.COMPLETED, 300)
     assert node.doubts is not None
     assert len(node.doubts) == 4000
-    [result] = [m for m in await told(world, node) if m.kind == "result"]
+    [result] = [m for m in await messages_of(world, node) if m.kind == "result"]
     assert len(result.text) < 20_000
 
 
@@ -314,26 +316,28 @@ def retire(tx: Tx, agent_id: str) -> None:
     AGENTS.update(tx, agent_id, retired_at=tx.now)
 
 
-async def test_an_end_is_told_to_somebody_when_nobody_is_left(world: World) -> None:
-    founded, workers = await gathered(world, "bob")
-    node_id = await put(world, founded, "wonder", to=workers["bob"])
+async def test_a_cancelled_node_is_reported_to_the_person_when_no_agent_is_left(
+    world: World,
+) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
     for agent in (founded.coordinator, workers["bob"]):
         await world.store.write(retire, agent.id)
     await world.store.write(endings.cancel, node_id)
 
-    said = [m for m in await told(world, await world.node(node_id)) if m.node_id == node_id]
+    said = [m for m in await messages_of(world, await world.node(node_id)) if m.node_id == node_id]
     assert [(m.kind, m.recipient) for m in said if m.kind == "failure"] == [("failure", OWNER)]
 
 
-async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_ending(
+async def test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the_end(
     world: World,
 ) -> None:
-    founded, workers = await gathered(world, "bob", limits=Limits(agents=1 + 1))
+    founded, workers = await found_waiting_team(world, "bob", limits=Limits(agents=1 + 1))
     bob = workers["bob"]
-    node_id = await put(world, founded, "wonder", to=bob)
+    node_id = await add_child(world, founded, "wonder", to=bob)
     await world.settle()
-    await world.store.write(  # a teammate: a person's words would end the wait for a person
+    await world.store.write(  # from a teammate: a person's message would end the wait
         bus.send,
         team_id=founded.team.id,
         sender=founded.coordinator.id,
@@ -353,8 +357,8 @@ async def test_mail_that_a_full_team_cannot_take_up_does_not_keep_a_node_from_en
     assert unread.text == "And then?"
 
 
-async def test_a_report_of_research_that_a_node_started_comes_once(world: World) -> None:
-    founded, _ = await gathered(world)
+async def test_a_research_report_for_a_node_is_delivered_once(world: World) -> None:
+    founded, _ = await found_waiting_team(world)
     world.script("rob", says("It is 4."), says("It is 4."))
 
     def begin(tx: Tx) -> WorkNode:

@@ -1,4 +1,4 @@
-"""Inbox: what needs an answer comes first, and reading takes nothing away."""
+"""Inbox: items that need an answer come first; reading removes nothing."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from agiraph.services.mail import bus, inbox
 from agiraph.testing import World
 
 
-async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Message]]:
+async def fill_inbox(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Message]]:
     world.script("ada")
     founded = await world.found("Wait", start=False)
     said = [
@@ -28,17 +28,17 @@ async def filled(world: World, *kinds: MessageKind) -> tuple[NewTeam, list[Messa
     return founded, said
 
 
-async def shown(world: World) -> list[tuple[str, str, bool]]:
+async def read_inbox(world: World) -> list[tuple[str, str, bool]]:
     page = await world.store.read(inbox.page, OWNER)
     return [(item.message.text, item.state, item.needs_answer) for item in page.items]
 
 
-async def test_what_needs_an_answer_comes_first_then_the_newest(world: World) -> None:
+async def test_items_that_need_an_answer_come_first_then_the_newest(world: World) -> None:
     kinds: tuple[MessageKind, ...] = (
         "result", "question", "briefing", "message", "approval", "failure", "report",
     )  # fmt: skip
-    await filled(world, *kinds)
-    assert await shown(world) == [
+    await fill_inbox(world, *kinds)
+    assert await read_inbox(world) == [
         ("question 2", "unread", True),
         ("approval 5", "unread", True),
         ("report 7", "unread", False),
@@ -52,11 +52,11 @@ async def test_what_needs_an_answer_comes_first_then_the_newest(world: World) ->
 async def test_reading_and_answering_change_an_items_state_and_remove_nothing(
     world: World,
 ) -> None:
-    _, [result, question, other] = await filled(world, "result", "question", "question")
+    _, [result, question, other] = await fill_inbox(world, "result", "question", "question")
     item = await world.store.write(inbox.mark_read, OWNER, result.id)
     assert (item.state, item.message.seen_at) == ("read", world.clock.now())
     await world.store.write(answers.answer_question, question.id, "Yes", person_id=OWNER)
-    assert await shown(world) == [
+    assert await read_inbox(world) == [
         ("question 3", "unread", True),
         ("question 2", "answered", False),
         ("result 1", "read", False),
@@ -65,8 +65,8 @@ async def test_reading_and_answering_change_an_items_state_and_remove_nothing(
     assert (await world.store.write(inbox.mark_read, OWNER, other.id)).needs_answer
 
 
-async def test_reading_twice_is_reading_once(world: World) -> None:
-    founded, [result] = await filled(world, "result")
+async def test_reading_an_item_twice_changes_nothing(world: World) -> None:
+    founded, [result] = await fill_inbox(world, "result")
     first = await world.store.write(inbox.mark_read, OWNER, result.id)
     world.clock.advance(hours=1)
     assert await world.store.write(inbox.mark_read, OWNER, result.id) == first
@@ -77,7 +77,7 @@ async def test_reading_twice_is_reading_once(world: World) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 async def test_pages_show_every_item_once_in_order(world: World, limit: int) -> None:
     kinds: tuple[MessageKind, ...] = ("question", "result", "question", "failure", "question")
-    await filled(world, *kinds)
+    await fill_inbox(world, *kinds)
     cursor, seen = "", list[str]()
     while cursor is not None:
         page = await world.store.read(inbox.page, OWNER, after=cursor, limit=limit)
@@ -96,15 +96,15 @@ async def test_pages_show_every_item_once_in_order(world: World, limit: int) -> 
         ({"after": "rest:"}, "is not a cursor of the inbox"),
     ],
 )
-async def test_a_page_that_cannot_be_is_refused(
+async def test_an_invalid_page_request_is_refused(
     world: World, arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(Refused, match=problem):
         await world.store.read(inbox.page, OWNER, **arguments)
 
 
-async def test_only_what_is_in_the_inbox_can_be_read(world: World) -> None:
-    _, [message] = await filled(world, "message")
+async def test_only_inbox_items_can_be_marked_as_read(world: World) -> None:
+    _, [message] = await fill_inbox(world, "message")
     for wrong in (message.id, "msg_0"):
         with pytest.raises(NotFound, match="There is no inbox item"):
             await world.store.write(inbox.mark_read, OWNER, wrong)

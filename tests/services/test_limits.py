@@ -1,4 +1,4 @@
-"""A team grows to its limits and no further, whoever pushes; and every call is paid for."""
+"""A team grows to its limits and no further, and every model call is charged."""
 
 import asyncio
 from collections import Counter
@@ -15,13 +15,13 @@ from agiraph.services.members import roster
 from agiraph.store import spend, teams
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
-from tests.services.team import gathered
+from tests.services.teams import found_waiting_team
 
 S = NodeStatus
 
 
-async def hire_at_once(world: World, founded: NewTeam, number: int) -> Counter[str]:
-    """So many hires at the same time; how often each came to what."""
+async def hire_concurrently(world: World, founded: NewTeam, number: int) -> Counter[str]:
+    """Hire this many agents concurrently; count the outcomes."""
 
     async def hire(n: int) -> str:
         try:
@@ -35,33 +35,33 @@ async def hire_at_once(world: World, founded: NewTeam, number: int) -> Counter[s
     return Counter(await asyncio.gather(*[hire(n) for n in range(number)]))
 
 
-async def test_many_hires_at_once_never_pass_the_number_of_members(world: World) -> None:
-    founded, _ = await gathered(world, limits=Limits(agents=8))
-    assert await hire_at_once(world, founded, 16) == {
+async def test_concurrent_hires_never_exceed_the_member_limit(world: World) -> None:
+    founded, _ = await found_waiting_team(world, limits=Limits(agents=8))
+    assert await hire_concurrently(world, founded, 16) == {
         "hired": 7,
         "The team has 8 members and may have no more": 9,
     }
     assert len(await world.store.read(teams.members, founded.team.id)) == 8
 
 
-async def test_many_hires_at_once_never_pass_the_number_in_a_minute(world: World) -> None:
-    founded, _ = await gathered(world, limits=Limits(agents=50, hires_per_minute=5))
+async def test_concurrent_hires_never_exceed_the_limit_per_minute(world: World) -> None:
+    founded, _ = await found_waiting_team(world, limits=Limits(agents=50, hires_per_minute=5))
     refused = "5 were hired within a minute, which is the limit"
-    assert await hire_at_once(world, founded, 12) == {"hired": 4, refused: 8}
+    assert await hire_concurrently(world, founded, 12) == {"hired": 4, refused: 8}
     world.clock.advance(seconds=61)
-    assert (await hire_at_once(world, founded, 20))["hired"] == 5
+    assert (await hire_concurrently(world, founded, 20))["hired"] == 5
 
 
 async def test_sixteen_agents_that_all_hire_stay_within_the_limit(world: World) -> None:
-    """All at once, through the tools, with true concurrency where the database has it."""
+    """All at once, through the tools, and on PostgreSQL really concurrently."""
     world.script("kid", *[says(call("publish", summary="grown"))] * 40)
-    give = call("assign_task", agent="new:scripted/kid", task="grow", description="grow")
+    delegate = call("assign_task", agent="new:scripted/kid", task="grow", description="grow")
     limits = Limits(agents=20, hires_per_minute=1000)
-    founded, _ = await gathered(world, limits=limits)
+    founded, _ = await found_waiting_team(world, limits=limits)
     assert founded.node is not None
     gate = asyncio.Event()
     for n in range(16):
-        lines = says(give, give), says(call("publish", summary="done"))
+        lines = says(delegate, delegate), says(call("publish", summary="done"))
         world.script(f"w{n}", *lines).gate = gate
         worker = await world.store.write(
             roster.hire, founded.team.id, name=f"w{n}", role="worker", model=f"scripted/w{n}"
@@ -79,10 +79,10 @@ async def test_sixteen_agents_that_all_hire_stay_within_the_limit(world: World) 
     assert {n.status for n in await world.board(founded.team.id)} == {S.WAITING, S.COMPLETED}
 
 
-async def test_a_node_makes_only_so_many_others_and_only_so_deep(world: World) -> None:
+async def test_a_node_cannot_have_more_unfinished_children_than_the_limit(world: World) -> None:
     make = [call("create_work_node", task=f"part {n}") for n in range(6)]
     lead = (says(*make), says(call("ask_human", question="Hm?")))
-    founded, _ = await gathered(world, lead=lead, limits=Limits(children=4, depth=1))
+    founded, _ = await found_waiting_team(world, lead=lead, limits=Limits(children=4, depth=1))
     assert founded.node is not None
     refusal = (
         "4 tasks of yours are unfinished, which is the limit. Wait for some of them first "
@@ -95,7 +95,7 @@ async def test_a_node_makes_only_so_many_others_and_only_so_deep(world: World) -
 async def test_a_childs_budget_is_half_of_what_its_parent_has_left(world: World) -> None:
     parts = [call("create_work_node", task="part", assigned_to="new:scripted/hand")] * 2
     lead = (says(*parts), says(call("ask_human", question="Hm?")))
-    founded, _ = await gathered(
+    founded, _ = await found_waiting_team(
         world, lead=lead, budget=Budget(tokens=10_120, usd=8.0, model_calls=21)
     )
     _, *children = await world.board(founded.team.id)
@@ -104,8 +104,8 @@ async def test_a_childs_budget_is_half_of_what_its_parent_has_left(world: World)
 
 
 @dataclass(slots=True)
-class Delegating:
-    """A model that gives everything away: for ever, or until it is refused."""
+class DelegatingModel:
+    """A model that delegates everything: for ever (`stubborn`), or until a call is refused."""
 
     name: str
     background: bool
@@ -133,10 +133,10 @@ class Delegating:
 
 @pytest.mark.parametrize("stubborn", [False, True])
 @pytest.mark.parametrize("background", [False, True])
-async def test_a_team_of_delegators_ends_at_the_caps_with_its_money_accounted_for(
+async def test_a_team_that_only_delegates_ends_at_its_limits_with_all_calls_charged(
     world: World, background: bool, stubborn: bool
 ) -> None:
-    rogue = Delegating("scripted/rogue", background, stubborn)
+    rogue = DelegatingModel("scripted/rogue", background, stubborn)
     world.model("rogue", rogue)
     limits = Limits(agents=6, depth=3, children=2, hires_per_minute=12)
     founded = await world.found("Do it all", model="scripted/rogue", limits=limits)
@@ -148,7 +148,7 @@ async def test_a_team_of_delegators_ends_at_the_caps_with_its_money_accounted_fo
     assert len([e for e in await world.events(founded.team.id) if e.type == "agent.hired"]) <= 12
     paid = await world.store.read(spend.of_team, founded.team.id)
     calls, lost = sum(row.calls for row in paid), sum(row.lost for row in paid)
-    assert calls <= rogue.replies <= calls + lost  # what was cut off may have been made
+    assert calls <= rogue.replies <= calls + lost  # an interrupted call may have been made
     assert lost <= len(board)
     goal = board[0]
     team = await world.store.read(teams.TEAMS.get, founded.team.id)
@@ -166,8 +166,8 @@ async def test_a_team_of_delegators_ends_at_the_caps_with_its_money_accounted_fo
     assert rogue.refusals
 
 
-async def test_an_envelope_bounds_a_team_of_delegators(world: World) -> None:
-    rogue = Delegating("scripted/rogue", background=True, stubborn=True)
+async def test_a_team_that_only_delegates_stays_within_its_envelope(world: World) -> None:
+    rogue = DelegatingModel("scripted/rogue", background=True, stubborn=True)
     world.model("rogue", rogue)
     founded = await world.found("Do it all", model="scripted/rogue", budget=Budget(model_calls=9))
     await world.settle()

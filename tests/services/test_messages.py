@@ -1,4 +1,4 @@
-"""Teammates hear each other at once, and cannot talk each other to death."""
+"""Messages between teammates arrive at once, and a chain of them ends at the hop limit."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,18 @@ from agiraph.store import messages, spend
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.scripted import as_reply
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 
 S = NodeStatus
 
 
 @dataclass(slots=True)
-class Polite:
-    """A model that thanks somebody, whatever it is told."""
+class PoliteModel:
+    """A model that sends thanks to a teammate, whatever it is told."""
 
     thanks: Call
     tireless: bool = False
-    """Does not stop to thank while it has anything to do."""
+    """Keep sending thanks instead of submitting."""
     replies: int = 0
     refusals: int = 0
 
@@ -46,10 +46,10 @@ class Polite:
         return as_reply(says(self.thanks))
 
 
-async def polite_team(world: World, thanks: dict[str, Call], **more: bool) -> list[Polite]:
-    """Idle agents who thank as they are told to; the first of them is greeted."""
-    founded, _ = await gathered(world)
-    models = [Polite(each, **more) for each in thanks.values()]
+async def run_polite_team(world: World, thanks: dict[str, Call], **more: bool) -> list[PoliteModel]:
+    """Hire agents that send these thanks, greet the first one, and let them all run to the end."""
+    founded, _ = await found_waiting_team(world)
+    models = [PoliteModel(each, **more) for each in thanks.values()]
     workers: list[Agent] = []
     for name, model in zip(thanks, models, strict=True):
         world.model(name, model)
@@ -76,29 +76,33 @@ def thank(to: str) -> Call:
 @pytest.mark.parametrize(
     "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
 )
-async def test_thanks_in_a_circle_end_by_themselves(world: World, circle: dict[str, str]) -> None:
-    models = await polite_team(world, {who: thank(to) for who, to in circle.items()})
+async def test_a_cycle_of_messages_ends_at_the_hop_limit(
+    world: World, circle: dict[str, str]
+) -> None:
+    models = await run_polite_team(world, {who: thank(to) for who, to in circle.items()})
     assert sum(m.replies for m in models) == 2 * (MAX_HOPS + 1) - 2
 
 
 @pytest.mark.parametrize(
     "circle", [{"ann": "ben", "ben": "ann"}, {"ann": "ben", "ben": "cyd", "cyd": "ann"}]
 )
-async def test_even_those_who_never_stop_thanking_are_stopped(
+async def test_a_cycle_of_messages_ends_even_if_the_models_never_submit(
     world: World, circle: dict[str, str]
 ) -> None:
-    models = await polite_team(world, {w: thank(to) for w, to in circle.items()}, tireless=True)
+    models = await run_polite_team(world, {w: thank(to) for w, to in circle.items()}, tireless=True)
     assert sum(m.replies for m in models) <= 50 * MAX_HOPS
 
 
-async def test_everybody_thanking_everybody_ends_by_itself(world: World) -> None:
-    models = await polite_team(world, {w: thank("everyone") for w in ("ann", "ben", "cyd", "dee")})
+async def test_broadcasts_that_answer_broadcasts_end_at_the_hop_limit(world: World) -> None:
+    models = await run_polite_team(
+        world, {w: thank("everyone") for w in ("ann", "ben", "cyd", "dee")}
+    )
     assert sum(m.replies for m in models) <= 2 * 4 * (MAX_HOPS + 2)
 
 
-async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> None:
-    founded, _ = await gathered(world)
-    ann = Polite(thank("thanker"))
+async def test_messages_between_a_program_and_an_agent_end_at_the_hop_limit(world: World) -> None:
+    founded, _ = await found_waiting_team(world)
+    ann = PoliteModel(thank("thanker"))
     world.model("ann", ann)
     await hire(world, founded, "ann")
     program = await world.store.write(
@@ -110,7 +114,7 @@ async def test_a_program_that_thanks_everybody_ends_by_itself(world: World) -> N
     assert ann.replies == MAX_HOPS
 
 
-async def test_a_sender_is_told_whether_its_words_were_heard(world: World) -> None:
+async def test_a_sender_is_told_whether_its_message_was_read(world: World) -> None:
     lead = (
         says(call("ask_human", question="Begin?")),
         says(
@@ -121,7 +125,7 @@ async def test_a_sender_is_told_whether_its_words_were_heard(world: World) -> No
             call("ask_human", question="Done?"),
         ),
     )
-    founded, hands = await gathered(world, "bob", "cyd", lead=lead)
+    founded, workers = await found_waiting_team(world, "bob", "cyd", lead=lead)
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes.")
     await world.settle()
@@ -133,7 +137,7 @@ async def test_a_sender_is_told_whether_its_words_were_heard(world: World) -> No
         "No new messages.\nNot heard yet by bob: 'Second.'",
         "Sent to bob, cyd.",
     ]
-    assert await world.store.read(messages.unseen, hands["bob"].id) == []
+    assert await world.store.read(messages.unseen, workers["bob"].id) == []
 
 
 INTERRUPTED = "Interrupted, because there is a message for you"
@@ -147,7 +151,7 @@ INTERRUPTED = "Interrupted, because there is a message for you"
         (call("publish", summary="done early"), False),
     ],
 )
-async def test_words_end_a_wait_for_teammates_but_results_do_not(
+async def test_a_message_ends_a_wait_for_teammates_but_a_result_does_not(
     world: World, said: Call, interrupts: bool
 ) -> None:
     ids: list[str] = []
@@ -157,14 +161,14 @@ async def test_words_end_a_wait_for_teammates_but_results_do_not(
         says(call("ask_human", question="Now?")),
     )
     world.script("tom", says(said), says(call("publish", summary="done")))
-    founded, hands = await gathered(world, "bob", lead=lead)
+    founded, workers = await found_waiting_team(world, "bob", lead=lead)
     tom = await hire(world, founded, "tom")
-    ids.append(await put(world, founded, "wonder", to=hands["bob"]))
+    ids.append(await add_child(world, founded, "wonder", to=workers["bob"]))
     await world.settle()
     [question] = [q for q in await world.questions(founded.team.id) if q.text == "Begin?"]
     await world.answer(question, "Yes.")
     await world.settle()
-    await put(world, founded, "talk", to=tom)
+    await add_child(world, founded, "talk", to=tom)
     await world.settle()
 
     assert founded.node is not None
@@ -176,14 +180,14 @@ async def test_words_end_a_wait_for_teammates_but_results_do_not(
     )
 
 
-async def test_a_wait_for_the_person_is_not_ended_by_teammates(world: World) -> None:
+async def test_a_teammates_message_does_not_end_a_wait_for_the_person(world: World) -> None:
     world.script(
         "tom",
         says(call("send_message", to="coordinator", content="Hello?")),
         says(call("publish", summary="done")),
     )
-    founded, _ = await gathered(world)
-    await put(world, founded, "talk", to=await hire(world, founded, "tom"))
+    founded, _ = await found_waiting_team(world)
+    await add_child(world, founded, "talk", to=await hire(world, founded, "tom"))
     await world.settle()
 
     assert founded.node is not None
@@ -196,16 +200,16 @@ async def test_a_wait_for_the_person_is_not_ended_by_teammates(world: World) -> 
     assert heard[1:3] == ["Yes.", "[Message from tom] Hello?"]
 
 
-async def test_a_late_answer_to_somebody_who_has_left_goes_to_the_coordinator(
+async def test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator(
     world: World,
 ) -> None:
-    """Even where there is no room to bring them back."""
-    founded, _ = await gathered(world, limits=Limits(agents=2))
+    """Even in a full team, which cannot take the agent back."""
+    founded, _ = await found_waiting_team(world, limits=Limits(agents=2))
     temp = await world.store.write(
         roster.hire, founded.team.id, name="temp", role="worker", model="scripted/hand",
         persistent=False,
     )  # fmt: skip
-    node_id = await put(world, founded, "wonder", to=temp)
+    node_id = await add_child(world, founded, "wonder", to=temp)
     await world.settle()
     [question] = [q for q in await world.questions(founded.team.id) if q.node_id == node_id]
     await world.store.write(endings.cancel, node_id)

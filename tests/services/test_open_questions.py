@@ -1,4 +1,4 @@
-"""What a person says beside an open question or approval is heard, and the question stays open."""
+"""A person's message during an open question or approval is delivered; the question stays open."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from agiraph.services.members import roster
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 
 ASK = call("ask_human", question="Red or blue?")
 SAME = call("ask_human", question="Red  or blue?\n")
@@ -29,10 +29,10 @@ NOT_APPROVED = "Not approved yet, so this call was not made; they said: {}\n"
 DONE = says(call("finish", summary="painted"))
 
 
-async def asking(
+async def found_asking_team(
     world: World, *lines: Line, replies: tuple[Line, ...] = (), **more: Any
 ) -> tuple[ScriptedModel, NewTeam]:
-    """A team whose coordinator has asked the person something and waits."""
+    """Found a team whose coordinator has asked the person something and waits."""
     ada = world.script("ada", *lines)
     world.script("mouth", *replies)
     founded = await world.found("Paint the fence", **more)
@@ -40,8 +40,8 @@ async def asking(
     return ada, founded
 
 
-async def tell(world: World, founded: NewTeam, how: str, text: str = "Mind the roses.") -> None:
-    """Let the person speak in one of the ways there are."""
+async def send(world: World, founded: NewTeam, how: str, text: str = "Mind the roses.") -> None:
+    """Send a person's message as a broadcast, a nudge or a chat message."""
     match how:
         case "broadcast":
             await world.store.write(bus.broadcast, team_id=founded.team.id, sender=OWNER, text=text)
@@ -51,8 +51,8 @@ async def tell(world: World, founded: NewTeam, how: str, text: str = "Mind the r
             await world.chat(founded.coordinator.id, text)
 
 
-async def shape(world: World, node_id: NodeId) -> list[tuple[str, str]]:
-    """The node's thread after its assignment: roles, and how each text begins."""
+async def thread_outline(world: World, node_id: NodeId) -> list[tuple[str, str]]:
+    """Return the node's thread after its assignment: roles, and calls or first lines."""
     turns = [t for t in await world.turns(node_id) if t.role not in ("system", "intent")]
     ended = {c.id for t in turns for c in t.calls if c.name == "finish"}
     turns = [t for t in turns if t.ref not in ended]
@@ -60,7 +60,7 @@ async def shape(world: World, node_id: NodeId) -> list[tuple[str, str]]:
 
 
 async def questions(world: World) -> list[Message]:
-    """Every question or approval that was ever asked."""
+    """Return every question or approval that was ever asked."""
     return await world.store.read(MESSAGES.select, "kind in ('question', 'approval') order by id")
 
 
@@ -71,8 +71,8 @@ async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
         yield opened
 
 
-def goes_on(request: Request) -> Says:
-    """Ask; ask the same again after the person's words; finish after the answer."""
+def ask_until_answered(request: Request) -> Says:
+    """Ask; ask the same again after the person's message; finish after the answer."""
     if "roses" in request.transcript.turns[1].text:
         return says(call("publish", summary="minded"))
     answers = [t.text for t in request.transcript.turns if t.role == "tool"]
@@ -91,17 +91,17 @@ REPLIES: dict[str, Line] = {
 
 @pytest.mark.parametrize("how", REPLIES)
 @pytest.mark.parametrize("restarts", [False, True], ids=["", "restarted"])
-async def test_words_beside_an_open_question_are_heard_and_the_question_is_asked_once(
+async def test_a_message_during_an_open_question_is_delivered_and_asks_it_only_once(
     world: World, how: str, restarts: bool
 ) -> None:
-    world.model("ada", ReactiveModel("scripted/ada", goes_on))
+    world.model("ada", ReactiveModel("scripted/ada", ask_until_answered))
     world.script("mouth", REPLIES[how])
     founded = await world.found("Paint the fence")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     if restarts:
         await world.restart()
-    await tell(world, founded, how)
+    await send(world, founded, how)
     if restarts:
         await world.restart()
     await world.settle()
@@ -114,7 +114,7 @@ async def test_words_beside_an_open_question_are_heard_and_the_question_is_asked
     )
     followed = how in ("send", "nudge", "broadcast")
     message = [("user", "[Message from human] Mind the roses.")]
-    assert await shape(world, goal.id) == [
+    assert await thread_outline(world, goal.id) == [
         ("assistant", "ask_human"),
         ("tool", NOT_ANSWERED.format("Mind the roses.").strip()),
         *(message if followed else []),
@@ -124,14 +124,17 @@ async def test_words_beside_an_open_question_are_heard_and_the_question_is_asked
     await world.restart()
     await world.answer(question, "Blue.")
     await world.settle()
-    assert (await shape(world, goal.id))[-2:] == [("tool", "Blue."), ("assistant", "finish")]
+    assert (await thread_outline(world, goal.id))[-2:] == [
+        ("tool", "Blue."),
+        ("assistant", "finish"),
+    ]
 
 
-async def test_an_answer_that_comes_after_the_agent_went_on_is_still_heard(world: World) -> None:
+async def test_an_answer_after_the_agent_went_on_is_still_delivered(world: World) -> None:
     gone_on = says(call("ask_human", question="How many coats?"))
-    _, founded = await asking(world, says(ASK), gone_on, DONE)
+    _, founded = await found_asking_team(world, says(ASK), gone_on, DONE)
     [question] = await world.questions(founded.team.id)
-    await tell(world, founded, "nudge", "Start with the gate.")
+    await send(world, founded, "nudge", "Start with the gate.")
     await world.settle()
     assert [q.text for q in await world.questions(founded.team.id)] == [
         "Red or blue?",
@@ -141,7 +144,7 @@ async def test_an_answer_that_comes_after_the_agent_went_on_is_still_heard(world
     await world.settle()
 
     assert founded.node is not None
-    assert await shape(world, founded.node.id) == [
+    assert await thread_outline(world, founded.node.id) == [
         ("assistant", "ask_human"),
         ("tool", NOT_ANSWERED.format("Start with the gate.").strip()),
         ("user", "[Message from human] Start with the gate."),
@@ -152,42 +155,44 @@ async def test_an_answer_that_comes_after_the_agent_went_on_is_still_heard(world
     ]
 
 
-async def test_two_calls_that_wait_for_the_same_question_get_its_answer(world: World) -> None:
-    _, founded = await asking(world, says(ASK, SAME), DONE)
+async def test_two_calls_with_the_same_question_get_the_same_answer(world: World) -> None:
+    _, founded = await found_asking_team(world, says(ASK, SAME), DONE)
     [question] = await questions(world)
     await world.answer(question, "Blue.")
     await world.settle()
     assert founded.node is not None
-    answers = [text for role, text in await shape(world, founded.node.id) if role == "tool"]
+    answers = [
+        text for role, text in await thread_outline(world, founded.node.id) if role == "tool"
+    ]
     assert answers[:2] == ["Blue.", "Blue."]
 
 
-async def test_other_options_are_another_question(world: World) -> None:
+async def test_the_same_question_with_other_options_is_another_question(world: World) -> None:
     first = call("ask_human", question="Which?", options=["red", "blue"])
     second = call("ask_human", question="Which?", options=["blue", "green"])
-    _, founded = await asking(world, says(first), says(second))
-    await tell(world, founded, "nudge", "Not red.")
+    _, founded = await found_asking_team(world, says(first), says(second))
+    await send(world, founded, "nudge", "Not red.")
     await world.settle()
     assert [q.options for q in await questions(world)] == [("red", "blue"), ("blue", "green")]
 
 
-async def test_every_parked_call_is_answered_before_the_words(world: World) -> None:
+async def test_every_parked_call_is_answered_before_the_message_is_added(world: World) -> None:
     ids: list[str] = []
     lead: tuple[Line, ...] = (
         says(call("ask_human", question="Begin?")),
         lambda _: says(ASK, call("task_output", id=ids[0], blocking=True)),
         says(ASK),
     )
-    founded, hands = await gathered(world, "bob", lead=lead)
-    ids.append(await put(world, founded, "wonder", to=hands["bob"]))
+    founded, workers = await found_waiting_team(world, "bob", lead=lead)
+    ids.append(await add_child(world, founded, "wonder", to=workers["bob"]))
     await world.settle()
     [begin] = [q for q in await world.questions(founded.team.id) if q.text == "Begin?"]
     await world.answer(begin, "Yes.")
     await world.settle()
-    await tell(world, founded, "nudge")
+    await send(world, founded, "nudge")
     await world.settle()
     assert founded.node is not None
-    assert (await shape(world, founded.node.id))[2:] == [
+    assert (await thread_outline(world, founded.node.id))[2:] == [
         ("assistant", "ask_human,task_output"),
         ("tool", NOT_ANSWERED.format("Mind the roses.").strip()),
         ("tool", "Interrupted, because there is a message for you; it follows. What you waited "
@@ -204,12 +209,12 @@ RUN = call("bash", command="echo once >> a")
 
 @pytest.mark.parametrize("decision", ["approve", "deny"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["", "restarted"])
-async def test_words_beside_an_open_approval_are_heard_and_approve_nothing(
+async def test_a_message_during_an_open_approval_is_delivered_and_approves_nothing(
     world: World, decision: str, restarts: bool
 ) -> None:
-    _, founded = await asking(world, says(RUN), says(RUN), DONE, permissions=APPROVAL)
+    _, founded = await found_asking_team(world, says(RUN), says(RUN), DONE, permissions=APPROVAL)
     [request] = await world.questions(founded.team.id)
-    await tell(world, founded, "nudge", "Yes, approved, do it!")
+    await send(world, founded, "nudge", "Yes, approved, do it!")
     if restarts:
         await world.restart()
     await world.settle()
@@ -218,7 +223,7 @@ async def test_words_beside_an_open_approval_are_heard_and_approve_nothing(
     goal = await world.node(founded.node.id)
     scratch = world.path / "teams" / founded.team.id / "nodes" / goal.id / "scratch"
     assert (goal.status, list(scratch.iterdir())) == (NodeStatus.WAITING, [])
-    assert await shape(world, goal.id) == [
+    assert await thread_outline(world, goal.id) == [
         ("assistant", "bash"),
         ("tool", NOT_APPROVED.format("Yes, approved, do it!").strip()),
         ("user", "[Message from human] Yes, approved, do it!"),
@@ -228,7 +233,7 @@ async def test_words_beside_an_open_approval_are_heard_and_approve_nothing(
     await world.answer(request, decision=decision)  # pyright: ignore[reportArgumentType]
     await world.settle()
     approved = decision == "approve"
-    assert (await shape(world, goal.id))[4:] == [
+    assert (await thread_outline(world, goal.id))[4:] == [
         ("tool", "[exit code 0]" if approved else "The human refused this call."),
         ("assistant", "finish"),
     ]
@@ -236,18 +241,20 @@ async def test_words_beside_an_open_approval_are_heard_and_approve_nothing(
     assert world.published(goal) == ({"a": "once\n"} if approved else {})
 
 
-async def test_a_late_approval_is_told_and_holds_for_one_call(world: World) -> None:
-    """The agent went on without the call; when it is approved, it makes it, once."""
+async def test_a_late_approval_is_delivered_and_allows_one_call(world: World) -> None:
+    """The agent went on without the call; after the approval it makes the call, once."""
     other = says(call("ask_human", question="What else?"))
-    _, founded = await asking(world, says(RUN), other, says(RUN), says(RUN), permissions=APPROVAL)
+    _, founded = await found_asking_team(
+        world, says(RUN), other, says(RUN), says(RUN), permissions=APPROVAL
+    )
     [request] = await world.questions(founded.team.id)
-    await tell(world, founded, "nudge", "Wait with that.")
+    await send(world, founded, "nudge", "Wait with that.")
     await world.settle()
     await world.answer(request, "Now!", decision="approve")
     await world.settle()
 
     assert founded.node is not None
-    told = (await shape(world, founded.node.id))[4:]
+    told = (await thread_outline(world, founded.node.id))[4:]
     late = (
         f"(about {request.text!r}) Approved. They say: Now! Make the same call again if you still "
         "want it: it is allowed now."
@@ -264,8 +271,8 @@ async def test_a_late_approval_is_told_and_holds_for_one_call(world: World) -> N
     assert len(await questions(world)) == 3  # the second call is another request
 
 
-async def test_teammates_words_end_no_wait_for_a_person(world: World) -> None:
-    _, founded = await asking(world, says(ASK))
+async def test_a_notice_does_not_end_a_wait_for_a_person(world: World) -> None:
+    _, founded = await found_asking_team(world, says(ASK))
     await world.store.write(
         bus.send,
         team_id=founded.team.id,
@@ -276,36 +283,38 @@ async def test_teammates_words_end_no_wait_for_a_person(world: World) -> None:
     )
     await world.settle()
     assert founded.node is not None
-    assert await shape(world, founded.node.id) == [("assistant", "ask_human")]
+    assert await thread_outline(world, founded.node.id) == [("assistant", "ask_human")]
 
 
-async def test_work_that_cannot_go_on_tries_again_when_the_person_speaks(world: World) -> None:
-    """A chat message is as good as an answer; what is still wrong is asked about once."""
+async def test_a_message_makes_a_node_with_a_model_error_try_again(world: World) -> None:
+    """A chat message counts as an answer; a problem that remains is asked about once."""
     refusal = ModelRefused("wrong key")
-    ada, founded = await asking(world, refusal, refusal, DONE, replies=(says("I try."),) * 2)
+    ada, founded = await found_asking_team(
+        world, refusal, refusal, DONE, replies=(says("I try."),) * 2
+    )
     for _ in range(2):
         [question] = await questions(world)
         assert "wrong key" in question.text
-        await tell(world, founded, "send", "Try again, please.")
+        await send(world, founded, "send", "Try again, please.")
         await world.settle()
     assert founded.node is not None
     goal = await world.node(founded.node.id)
     assert (goal.status, len(ada.requests)) == (NodeStatus.COMPLETED, 3)
-    assert (await shape(world, goal.id)).count(
+    assert (await thread_outline(world, goal.id)).count(
         ("user", "[Message from human] Try again, please.")
     ) == 2
 
 
-async def test_a_program_that_waits_for_approval_waits_on_and_hears_when_it_starts(
+async def test_a_program_that_waits_for_approval_gets_the_message_when_it_starts(
     world: World,
 ) -> None:
-    """It has nobody to hear the words before it runs; they lie in its inbox then."""
-    founded, _ = await gathered(world, permissions=APPROVAL)
+    """It cannot read the message before it runs; then the message is in its inbox."""
+    founded, _ = await found_waiting_team(world, permissions=APPROVAL)
     program = await world.store.write(
         roster.hire, founded.team.id, name="prog", role="worker", model="cli", kind="cli",
         command="cat _inbox.md > _result.md",
     )  # fmt: skip
-    node_id = await put(world, founded, "print", to=program)
+    node_id = await add_child(world, founded, "print", to=program)
     async with asyncio.timeout(60):
         await world.settle()
         [request] = [q for q in await world.questions(founded.team.id) if q.node_id == node_id]
@@ -321,14 +330,14 @@ async def test_a_program_that_waits_for_approval_waits_on_and_hears_when_it_star
     )
 
 
-async def test_a_model_that_does_not_exist_is_not_tried_in_a_circle(world: World) -> None:
-    """It fails before the message is heard; the message must not end that wait for ever."""
+async def test_an_unknown_model_is_not_tried_again_and_again(world: World) -> None:
+    """The run fails before it reads the message, so the message must not end the wait again."""
     founded = await world.found("Paint", model="nobody/knows", start=False)
     world.script("mouth", says("I hear you."))
     async with asyncio.timeout(60):
-        await tell(world, founded, "nudge", "Paint!")
+        await send(world, founded, "nudge", "Paint!")
         await world.settle()
-        await tell(world, founded, "nudge", "Paint now!")
+        await send(world, founded, "nudge", "Paint now!")
         await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.status is NodeStatus.WAITING
@@ -337,8 +346,8 @@ async def test_a_model_that_does_not_exist_is_not_tried_in_a_circle(world: World
     assert len(started) == 2
 
 
-def speak_at(world: World, commit: int, founded: NewTeam) -> list[asyncio.Task[None]]:
-    """Let the person speak right after the n-th commit from now; the task, once there is one."""
+def send_at_commit(world: World, commit: int, founded: NewTeam) -> list[asyncio.Task[None]]:
+    """Send a message right after the nth commit from now; return the task, once there is one."""
     tasks: list[asyncio.Task[None]] = []
     left = commit
 
@@ -346,27 +355,27 @@ def speak_at(world: World, commit: int, founded: NewTeam) -> list[asyncio.Task[N
         nonlocal left
         left -= 1
         if left == 0:
-            tasks.append(asyncio.create_task(tell(world, founded, "nudge")))
+            tasks.append(asyncio.create_task(send(world, founded, "nudge")))
 
     world.store.subscribe(count)
     return tasks
 
 
-async def test_words_at_every_commit_of_a_run_that_parks_are_heard_once(world: World) -> None:
+async def test_a_message_at_any_commit_of_a_run_that_parks_is_delivered_once(world: World) -> None:
     world.model("ada", ReactiveModel("scripted/ada", lambda _: says(ASK)))
     for commit in range(2, 20):
         founded = await world.found("Paint", start=False)
-        tasks = speak_at(world, commit, founded)
-        await tell(world, founded, "nudge", "Paint it.")
+        tasks = send_at_commit(world, commit, founded)
+        await send(world, founded, "nudge", "Paint it.")
         await world.settle()
         if not tasks:
             return
         await asyncio.gather(*tasks)
         await world.settle()
         [node] = await world.board(founded.team.id)
-        turns = await shape(world, node.id)
+        turns = await thread_outline(world, node.id)
         heard = [text for role, text in turns if role == "user"]
         assert heard == ["[Message from human] Mind the roses."], commit
         assert len([role for role, _ in turns if role == "assistant"]) <= 2, commit
         assert node.status is NodeStatus.WAITING
-    raise AssertionError("a run with two turns has no twenty commits")
+    raise AssertionError("a run with two turns made twenty commits or more")

@@ -1,4 +1,4 @@
-"""Research: a question, a budget, a report; and a list of everything in the background."""
+"""Research: a question, a budget, a report; and the list of background jobs."""
 
 import asyncio
 import re
@@ -53,7 +53,7 @@ async def bakery() -> AsyncIterator[Site]:
 async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterator[World]:
     hit = Hit(title="How to bake bread", url=bakery.url("/bread"), snippet="bread in the oven")
     web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
-    # The researcher has a model of its own, so that both sides can be scripted.
+    # The researcher has its own model, so that both sides can be scripted.
     agents = tmp_path / "home" / "agents"
     agents.mkdir(parents=True)
     (agents / "researcher.md").write_text(
@@ -63,8 +63,8 @@ async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterato
         yield opened
 
 
-async def asked(world: World, *lines: Line, **more: int) -> NewTeam:
-    """A team at rest, whose coordinator is asked for research and starts it."""
+async def found_researching_team(world: World, *lines: Line, **more: int) -> NewTeam:
+    """Found an idle team whose coordinator is asked for research and starts it."""
     start = call("research_start", goal="How is bread baked?", **more)
     world.script("ada", says("I look into it.", start))
     world.script("rob", *lines)
@@ -75,13 +75,13 @@ async def asked(world: World, *lines: Line, **more: int) -> NewTeam:
     return team
 
 
-async def told(world: World, team: NewTeam) -> list[Message]:
-    """What the coordinator said to the person, after its reply."""
+async def messages_to_person(world: World, team: NewTeam) -> list[Message]:
+    """Return the coordinator's messages to the person, after its first reply."""
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
     return [m for m in said if m.sender == team.coordinator.id][1:]
 
 
-def reads(bakery: Site) -> tuple[Line, ...]:
+def research_lines(bakery: Site) -> tuple[Line, ...]:
     return (
         says(call("knowledge_search", query="bread")),
         says(call("web_search", query="bake bread")),
@@ -91,9 +91,9 @@ def reads(bakery: Site) -> tuple[Line, ...]:
 
 
 async def test_research_agent_execution(world: World, bakery: Site) -> None:
-    """It searches, reads, and reports; its tools are those of a researcher and no others."""
-    team = await asked(world)
-    rob = world.script("rob", *reads(bakery))
+    """It searches, reads and reports, with the tools of a researcher and no others."""
+    team = await found_researching_team(world)
+    rob = world.script("rob", *research_lines(bakery))
     await world.settle()
     [node] = await world.board(team.team.id)
     assert (node.status, node.source, node.title) == (
@@ -114,7 +114,7 @@ async def test_research_agent_execution(world: World, bakery: Site) -> None:
 async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Site) -> None:
     search = call("web_search", query="bake bread")
     fetch = call("web_fetch", url=bakery.url("/bread"))
-    team = await asked(
+    team = await found_researching_team(
         world,
         says(search, search, search),
         says(fetch, fetch),
@@ -136,7 +136,7 @@ async def test_budget_enforcement_of_searches_and_pages(world: World, bakery: Si
 
 
 async def test_report_to_inbox_creation(world: World, bakery: Site) -> None:
-    team = await asked(world, *reads(bakery))
+    team = await found_researching_team(world, *research_lines(bakery))
     await world.settle()
     [node] = await world.board(team.team.id)
     [item] = [m for m in await world.inbox() if m.node_id == node.id]
@@ -149,12 +149,12 @@ async def test_report_to_inbox_creation(world: World, bakery: Site) -> None:
 
 
 async def test_thread_reply_on_completion(world: World, bakery: Site) -> None:
-    """The conversation it came from gets the summary, once, also over a restart."""
-    team = await asked(world, *reads(bakery))
+    """The conversation that asked for it gets the summary, once, even across a restart."""
+    team = await found_researching_team(world, *research_lines(bakery))
     await world.settle()
     await world.restart()
     await world.settle()
-    [message] = await told(world, team)
+    [message] = await messages_to_person(world, team)
     assert message.text == (
         "The research is done (Research: How is bread baked?); the whole report is in your inbox."
         "\n\nBread is baked at 230 degrees."
@@ -163,58 +163,58 @@ async def test_thread_reply_on_completion(world: World, bakery: Site) -> None:
 
 
 async def test_failure_is_delivered_to_the_inbox_and_the_conversation(world: World) -> None:
-    team = await asked(world, *[says("")] * 3)
+    team = await found_researching_team(world, *[says("")] * 3)
     await world.settle()
     [node] = await world.board(team.team.id)
     assert node.status is NodeStatus.FAILED
     [item] = [m for m in await world.inbox() if m.node_id == node.id]
     assert (item.kind, item.title) == ("failure", "Research: How is bread baked?")
     assert item.text.startswith("There is no report. The model said nothing")
-    [message] = await told(world, team)
+    [message] = await messages_to_person(world, team)
     assert message.text.startswith("I could not finish the research you asked for")
 
 
 @pytest.mark.parametrize("empty", [" ", "\n\n"])
-async def test_an_empty_report_is_no_success(world: World, empty: str) -> None:
-    team = await asked(world, says(call("publish", summary=empty)))
+async def test_an_empty_report_is_a_failure(world: World, empty: str) -> None:
+    team = await found_researching_team(world, says(call("publish", summary=empty)))
     await world.settle()
     [item] = await world.inbox()
     assert (item.kind, item.text) == ("failure", "There is no report. It ended without a report.")
-    [message] = await told(world, team)
+    [message] = await messages_to_person(world, team)
     assert "It ended without a report." in message.text
 
 
-async def test_when_turns_run_out_what_was_found_is_reported(world: World) -> None:
-    """The last turn is kept for it: landing asks for the report, without tools."""
+async def test_when_the_turns_are_used_up_the_findings_so_far_are_reported(world: World) -> None:
+    """Landing uses the last turn to ask for the report, without tools."""
     searching = [says(call("web_search", query=f"bread {n}")) for n in range(research.STEPS - 1)]
-    team = await asked(world, *searching, says(REPORT), max_searches=0, max_pages=0)
+    team = await found_researching_team(
+        world, *searching, says(REPORT), max_searches=0, max_pages=0
+    )
     await world.settle()
     [node] = await world.board(team.team.id)
     assert (node.status, node.stop_reason) == (NodeStatus.FAILED, "turns_spent")
     [item] = await world.inbox()
     assert (item.kind, item.title) == ("report", "Research: How is bread baked? (incomplete)")
     assert item.text.endswith(REPORT.strip())
-    [message] = await told(world, team)
+    [message] = await messages_to_person(world, team)
     assert message.text.endswith("Bread is baked at 230 degrees.")
 
 
-async def test_a_model_that_cannot_be_asked_is_told_as_failure_or_question(world: World) -> None:
-    team = await asked(world, ModelRefused("wrong key"))
+async def test_a_refused_model_call_becomes_a_question(world: World) -> None:
+    team = await found_researching_team(world, ModelRefused("wrong key"))
     await world.settle()
     [question] = await world.questions(team.team.id)
     assert "wrong key" in question.text
 
 
-async def test_research_as_part_of_work_reports_to_whoever_asked_for_it(
-    world: World, bakery: Site
-) -> None:
+async def test_research_started_by_a_node_reports_to_that_node(world: World, bakery: Site) -> None:
     world.script(
         "ada",
         says(call("research_start", goal="How is bread baked?")),
-        lambda asked: says(call("task_output", id=_id(asked), blocking=True)),
+        lambda asked: says(call("task_output", id=_node_id_in(asked), blocking=True)),
         says(call("finish", summary="I know now.")),
     )
-    world.script("rob", *reads(bakery))
+    world.script("rob", *research_lines(bakery))
     team = await world.found("Bake")
     await world.settle()
     work, node = await world.board(team.team.id)
@@ -227,7 +227,7 @@ async def test_research_as_part_of_work_reports_to_whoever_asked_for_it(
 
 
 @pytest.mark.parametrize("ends", ["published", "failed"])
-async def test_research_started_at_work_and_not_waited_for_is_delivered_once(
+async def test_research_that_its_starter_does_not_wait_for_is_delivered_once(
     world: World, bakery: Site, ends: str
 ) -> None:
     """The person gets one report and one summary, the agent that asked one message."""
@@ -237,7 +237,7 @@ async def test_research_started_at_work_and_not_waited_for_is_delivered_once(
         says(call("ask_human", question="Which oven?")),
         says(call("finish", summary="I know now.")),
     )
-    world.script("rob", *(reads(bakery) if ends == "published" else [says("")] * 3))
+    world.script("rob", *(research_lines(bakery) if ends == "published" else [says("")] * 3))
     team = await world.found("Bake")
     await world.settle()
     await world.restart()
@@ -253,23 +253,23 @@ async def test_research_started_at_work_and_not_waited_for_is_delivered_once(
     assert len(heard) == 1
 
 
-def _id(asked: Request) -> str:
+def _node_id_in(asked: Request) -> str:
     found = re.search(r"node_\w+", asked.transcript.turns[-2].text)
     assert found is not None
     return found[0]
 
 
 async def test_job_status_tracking(world: World, bakery: Site) -> None:
-    """What runs, waits and why, is queued and where, and what ended, with what was used."""
-    team = await asked(world, *reads(bakery))
+    """The list shows running, waiting, queued and ended jobs, with reasons and usage."""
+    team = await found_researching_team(world, *research_lines(bakery))
     await world.settle()
     bob = await world.store.write(
         roster.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
     )
-    model = _Waits("scripted/bob", [says(call("ask_human", question="How?"))])
+    model = _SignallingModel("scripted/bob", [says(call("ask_human", question="How?"))])
     world.model("bob", model)
     for title in ("Clean", "Sweep", "Dust"):
-        await _give(world, bob, title)
+        await _create_node(world, bob, title)
         if title == "Clean":
             await world.settle()
             model.lines += [says(call("publish", summary=done)) for done in ("Swept.", "Dusted.")]
@@ -288,8 +288,8 @@ async def test_job_status_tracking(world: World, bakery: Site) -> None:
     await world.settle()
 
 
-class _Waits(ScriptedModel):
-    """Tells when it is asked, and answers when it may."""
+class _SignallingModel(ScriptedModel):
+    """A model that sets `begun` when it is called."""
 
     def __init__(self, name: str, lines: list[Line]) -> None:
         super().__init__(name, lines)
@@ -300,20 +300,20 @@ class _Waits(ScriptedModel):
         return await super().reply(request, on_delta)
 
 
-async def _give(world: World, agent: Agent, title: str) -> None:
+async def _create_node(world: World, agent: Agent, title: str) -> None:
     given = {"team_id": agent.team_id, "task": title, "title": title, "assignee_id": agent.id}
     await world.store.write(planning.create, source="user", **given)
 
 
 async def test_crawl_migration_all_background_work_is_in_one_tracker(world: World) -> None:
-    """Tasks and research are one kind of thing, so there is one list and one tool for it."""
-    team = await asked(world, says(call("ask_human", question="Which bread?")))
+    """Tasks and research are nodes, so one list and one tool show both."""
+    team = await found_researching_team(world, says(call("ask_human", question="Which bread?")))
     await world.settle()
     bob = await world.store.write(
         roster.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
     )
     world.script("bob", says(call("ask_human", question="How?")))
-    await _give(world, bob, "Clean")
+    await _create_node(world, bob, "Clean")
     ada = world.script(
         "ada", says("Let me see.", call("job_status")), says("That is all.", call("no_work_needed"))
     )
@@ -339,7 +339,7 @@ async def test_crawl_migration_all_background_work_is_in_one_tracker(world: Worl
         ({"goal": "x", "pages": 31}, "0 to 30 pages"),
     ],
 )
-async def test_what_cannot_be_researched_is_refused(
+async def test_an_invalid_research_request_is_refused(
     world: World, given: dict[str, object], says_what: str
 ) -> None:
     team = await world.found("Bake", start=False)
@@ -363,7 +363,7 @@ async def test_cancelled_research_reports_nothing(world: World) -> None:
     assert node.budget == Budget(turns=16, calls=calls, given={"turns": 16})
 
 
-def test_a_summary_is_the_section_of_that_name_or_the_beginning() -> None:
+def test_a_summary_is_the_summary_section_or_the_beginning_of_the_report() -> None:
     assert research.summary(REPORT) == "Bread is baked at 230 degrees."
     assert research.summary("Just words.") == "Just words."
     assert len(research.summary("long " * 1000)) <= research.SUMMARY

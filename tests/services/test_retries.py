@@ -1,4 +1,4 @@
-"""A failed node that is given another try has room for it, whichever limit it ran out of."""
+"""A retried node gets more of whichever limit it had used up."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line
-from tests.services.team import gathered
+from tests.services.teams import found_waiting_team
 
 R = StopReason
 LOOK = says(call("list_files"), input_tokens=900, output_tokens=100)
@@ -23,8 +23,8 @@ CALL = says(call("bash", command="true"), input_tokens=900, output_tokens=100)
 FINISH = says(call("finish", summary="done"))
 
 
-async def failed(world: World, budget: Budget, *lines: Line) -> WorkNode:
-    """The work on a goal, out of room; its model has these lines left for another try."""
+async def fail_at_limit(world: World, budget: Budget, *lines: Line) -> WorkNode:
+    """Return a goal that failed at a limit; its model has these lines left for the retry."""
     world.script("ada", LOOK, CALL, *lines)
     founded = await world.found("Reach it", budget=budget)
     await world.settle()
@@ -33,7 +33,7 @@ async def failed(world: World, budget: Budget, *lines: Line) -> WorkNode:
     return node
 
 
-async def tried_again(world: World, node: WorkNode) -> tuple[WorkNode, dict[str, float]]:
+async def retry(world: World, node: WorkNode) -> tuple[WorkNode, dict[str, float]]:
     await world.store.write(retries.retry, node.id)
     await world.settle()
     events = await world.events(node.team_id)
@@ -51,30 +51,30 @@ async def tried_again(world: World, node: WorkNode) -> tuple[WorkNode, dict[str,
         (Budget(turns=3, tokens=2000), R.TURNS_SPENT, {"turns": 2, "tokens": 2000}),
     ],
 )
-async def test_a_limit_that_was_used_up_is_granted_again(
+async def test_a_retry_is_granted_more_of_the_limit_that_was_used_up(
     world: World, budget: Budget, reason: StopReason, added: dict[str, float]
 ) -> None:
     last_words = [] if budget.tokens or budget.model_calls else [says("That is all.")]
-    node = await failed(world, budget, *last_words, FINISH)
+    node = await fail_at_limit(world, budget, *last_words, FINISH)
     assert node.stop_reason is reason
 
-    node, told = await tried_again(world, node)
+    node, granted = await retry(world, node)
     assert (node.status, node.result) == (NodeStatus.COMPLETED, "done")
-    assert told == added
+    assert granted == added
 
 
-async def test_money_is_granted_again(world: World) -> None:
-    node = await failed(world, Budget(turns=3, usd=1.0), says("That is all."), FINISH)
+async def test_a_retry_is_granted_more_money(world: World) -> None:
+    node = await fail_at_limit(world, Budget(turns=3, usd=1.0), says("That is all."), FINISH)
 
     def pay(tx: Tx) -> None:
         tx.run("update spend set usd = 1.5 where node_id = :id", id=node.id)
 
     await world.store.write(pay)
-    node, told = await tried_again(world, node)
-    assert (node.result, node.budget.usd, told) == ("done", 2.5, {"turns": 3, "usd": 1.5})
+    node, granted = await retry(world, node)
+    assert (node.result, node.budget.usd, granted) == ("done", 2.5, {"turns": 3, "usd": 1.5})
 
 
-async def test_time_starts_anew(world: World) -> None:
+async def test_a_retry_is_granted_its_time_again(world: World) -> None:
     def takes_long(_: Any) -> Any:
         world.clock.advance(seconds=61)
         return LOOK
@@ -85,11 +85,11 @@ async def test_time_starts_anew(world: World) -> None:
     [node] = await world.board(founded.team.id)
     assert node.stop_reason is R.TIME_SPENT
 
-    node, told = await tried_again(world, node)
-    assert (node.result, told) == ("done", {"seconds": 60})
+    node, granted = await retry(world, node)
+    assert (node.result, granted) == ("done", {"seconds": 60})
 
 
-async def test_every_try_is_granted_what_the_first_was_given_and_no_more(world: World) -> None:
+async def test_each_retry_is_granted_what_the_first_try_had(world: World) -> None:
     world.script("ada", *[LOOK, CALL, says("That is all.")] * 3)
     founded = await world.found("Reach it", budget=Budget(turns=3))
     await world.settle()
@@ -99,32 +99,32 @@ async def test_every_try_is_granted_what_the_first_was_given_and_no_more(world: 
         assert node.stop_reason is R.TURNS_SPENT
         limits.append(node.budget.turns)
         if len(limits) < 3:
-            await tried_again(world, node)
+            await retry(world, node)
     assert limits == [3, 6, 9]
 
 
-async def test_a_failure_with_room_left_is_granted_nothing(world: World) -> None:
+async def test_a_retry_of_a_failure_within_its_limits_is_granted_nothing(world: World) -> None:
     world.script("ada", *[LOOK] * 5, FINISH)
     founded = await world.found("Reach it")
     await world.settle()
     [node] = await world.board(founded.team.id)
     assert node.stop_reason is R.LOOPING
 
-    node, told = await tried_again(world, node)
-    assert (node.result, node.budget, told) == ("done", Budget(), {})
+    node, granted = await retry(world, node)
+    assert (node.result, node.budget, granted) == ("done", Budget(), {})
 
 
-async def test_calls_of_a_tool_are_granted_again(world: World) -> None:
+async def test_a_retry_is_granted_more_calls_of_a_limited_tool(world: World) -> None:
     budget = Budget(turns=3, calls={"bash": 1})
-    node = await failed(world, budget, says("That is all."), CALL, FINISH)
+    node = await fail_at_limit(world, budget, says("That is all."), CALL, FINISH)
 
-    node, told = await tried_again(world, node)
-    assert (node.result, told) == ("done", {"turns": 3, "calls of bash": 1})
+    node, granted = await retry(world, node)
+    assert (node.result, granted) == ("done", {"turns": 3, "calls of bash": 1})
     answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
     assert not any("Not allowed" in text for text in answers)
 
 
-def give(tx: Tx, founded: NewTeam, budget: Budget) -> NodeId:
+def create_child(tx: Tx, founded: NewTeam, budget: Budget) -> NodeId:
     assert founded.node is not None
     bob = roster.hire(tx, founded.team.id, name="bob", role="worker", model="scripted/bob")
     return planning.create(
@@ -139,10 +139,10 @@ def give(tx: Tx, founded: NewTeam, budget: Budget) -> NodeId:
     ).id
 
 
-async def test_a_single_answer_stays_one_when_it_is_tried_again(world: World) -> None:
-    founded, _ = await gathered(world)
+async def test_a_node_limited_to_one_turn_still_has_no_tools_when_retried(world: World) -> None:
+    founded, _ = await found_waiting_team(world)
     bob = world.script("bob", RuntimeError("no"), says("It is 4."))
-    node_id = await world.store.write(give, founded, Budget(turns=1, given={"turns": 1}))
+    node_id = await world.store.write(create_child, founded, Budget(turns=1, given={"turns": 1}))
     await world.settle()
     assert (await world.node(node_id)).stop_reason is R.BROKEN
 
@@ -153,11 +153,11 @@ async def test_a_single_answer_stays_one_when_it_is_tried_again(world: World) ->
     assert bob.requests[-1].tools == ()
 
 
-async def test_nothing_is_granted_beyond_what_the_work_above_has_left(world: World) -> None:
-    founded, _ = await gathered(world, budget=Budget(tokens=10_000))
+async def test_a_retry_is_refused_when_the_parents_budget_is_used_up(world: World) -> None:
+    founded, _ = await found_waiting_team(world, budget=Budget(tokens=10_000))
     assert founded.node is not None
     world.script("bob", LOOK, CALL, FINISH)
-    node_id = await world.store.write(give, founded, Budget(tokens=2000))
+    node_id = await world.store.write(create_child, founded, Budget(tokens=2000))
     await world.settle()
     assert (await world.node(node_id)).stop_reason is R.TOKENS_SPENT
 

@@ -1,4 +1,4 @@
-"""`finish` ends the piece of work it is called in; only the goal's own ends the team."""
+"""`finish` ends only the node that calls it; only the goal's own `finish` completes the team."""
 
 from typing import Any
 
@@ -17,12 +17,14 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.services.staging import pass_time
+from tests.services.stages import pass_time
 
 S = NodeStatus
 
 
-def side_work(tx: Tx, founded: NewTeam, source: Source, creator: str, *, child: bool) -> None:
+def create_side_node(
+    tx: Tx, founded: NewTeam, source: Source, creator: str, *, child: bool
+) -> None:
     planning.create(
         tx,
         team_id=founded.team.id,
@@ -43,15 +45,15 @@ def lead(request: Request) -> Says:
     return says(call("finish", summary="done"))
 
 
-async def begun(world: World, **more: Any) -> NewTeam:
-    """A team whose goal waits for the person."""
+async def found_waiting_goal(world: World, **more: Any) -> NewTeam:
+    """Found a team whose goal waits for the person."""
     world.model("ada", ReactiveModel("scripted/ada", lead))
     founded = await world.found("Reach it", **more)
     await world.settle()
     return founded
 
 
-async def status(world: World, founded: NewTeam) -> str:
+async def team_status(world: World, founded: NewTeam) -> str:
     return (await world.store.read(TEAMS.get, founded.team.id)).status
 
 
@@ -65,27 +67,27 @@ async def status(world: World, founded: NewTeam) -> str:
         ("delegation", "coordinator", True),
     ],
 )
-async def test_finish_in_other_work_ends_that_work_alone(
+async def test_finish_in_a_side_node_ends_only_that_node(
     world: World, source: Source, creator: str, child: bool
 ) -> None:
-    founded = await begun(world, heartbeat=3600.0)
+    founded = await found_waiting_goal(world, heartbeat=3600.0)
     creator = founded.coordinator.id if creator == "coordinator" else creator
-    await world.store.write(side_work, founded, source, creator, child=child)
+    await world.store.write(create_side_node, founded, source, creator, child=child)
     await world.settle()
 
     goal, other = await world.board(founded.team.id)
     assert (other.status, other.stop_reason) == (S.COMPLETED, StopReason.FINISHED)
-    assert (goal.status, await status(world, founded)) == (S.WAITING, "active")
+    assert (goal.status, await team_status(world, founded)) == (S.WAITING, "active")
     [question] = await world.questions(founded.team.id)
     [heartbeat] = await world.store.read(trigger_rows.active_of_team, founded.team.id)
     assert heartbeat.type == "heartbeat"
     await world.answer(question, "Yes.")
     await world.settle()
     goal, _ = await world.board(founded.team.id)
-    assert (goal.result, await status(world, founded)) == ("done", "completed")
+    assert (goal.result, await team_status(world, founded)) == ("done", "completed")
 
 
-async def test_a_message_that_became_work_ends_alone(world: World) -> None:
+async def test_finish_in_a_node_made_from_a_message_ends_only_that_node(world: World) -> None:
     world.script(
         "ada",
         says(call("assign_task", agent="new:scripted/bob", task="Help", description="Help")),
@@ -102,15 +104,15 @@ async def test_a_message_that_became_work_ends_alone(world: World) -> None:
 
     goal, child, said = await world.board(founded.team.id)
     assert (goal.status, child.status, said.status) == (S.WAITING, S.WAITING, S.COMPLETED)
-    assert await status(world, founded) == "active"
+    assert await team_status(world, founded) == "active"
 
 
 def hire(tx: Tx, founded: NewTeam) -> str:
     return roster.hire(tx, founded.team.id, name="cyd", role="coordinator", model="scripted/cyd").id
 
 
-async def test_a_run_that_an_alarm_woke_ends_alone(world: World) -> None:
-    founded = await begun(world)
+async def test_finish_in_a_node_started_by_a_trigger_ends_only_that_node(world: World) -> None:
+    founded = await found_waiting_goal(world)
 
     def set_alarm(tx: Tx) -> None:
         definitions.create(
@@ -127,34 +129,34 @@ async def test_a_run_that_an_alarm_woke_ends_alone(world: World) -> None:
 
     goal, alarm = await world.board(founded.team.id)
     assert (goal.status, alarm.status, alarm.source) == (S.WAITING, S.COMPLETED, "trigger")
-    assert await status(world, founded) == "active"
+    assert await team_status(world, founded) == "active"
 
 
-async def test_a_team_that_was_done_is_done_again_when_what_it_was_asked_besides_is(
+async def test_a_completed_team_completes_again_after_an_additional_request(
     world: World,
 ) -> None:
-    founded = await begun(world, heartbeat=3600.0)
+    founded = await found_waiting_goal(world, heartbeat=3600.0)
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes.")
     await world.settle()
-    assert await status(world, founded) == "completed"
+    assert await team_status(world, founded) == "completed"
     await world.store.write(
         conversation.say, founded.coordinator.id, "And JSON?", nudge=True, person_id=OWNER
     )
     await world.store.write(reopen, founded)
     await world.settle()
 
-    assert await status(world, founded) == "completed"
+    assert await team_status(world, founded) == "completed"
     assert await world.store.read(trigger_rows.active_of_team, founded.team.id) == []
 
 
 def reopen(tx: Tx, founded: NewTeam) -> None:
-    """A person asks for more, and the team is opened again for it."""
+    """Start more work that a person asked for; the completed team becomes active again."""
     conversation.start_work(tx, founded.coordinator, founded.node.id, "More")  # type: ignore[union-attr]
 
 
-async def test_a_team_that_was_given_a_schedule_after_its_goal_stays_active(world: World) -> None:
-    founded = await begun(world, heartbeat=None)
+async def test_a_completed_team_that_gets_a_schedule_stays_active(world: World) -> None:
+    founded = await found_waiting_goal(world, heartbeat=None)
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes.")
     await world.settle()
@@ -172,4 +174,4 @@ async def test_a_team_that_was_given_a_schedule_after_its_goal_stays_active(worl
 
     await world.store.write(schedule)
     await world.settle()
-    assert await status(world, founded) == "active"
+    assert await team_status(world, founded) == "active"

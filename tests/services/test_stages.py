@@ -1,4 +1,4 @@
-"""Nodes are waited for together, until their contract is met, broken or too late."""
+"""Stages: nodes are waited for together, until their contract is met, broken or timed out."""
 
 import pytest
 
@@ -8,19 +8,19 @@ from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import stages
 from agiraph.testing import Says, World, call, says
-from tests.services.staging import (
+from tests.services.stages import (
     BEGIN,
     DONE,
-    allow,
-    begun,
-    last_answer,
-    made,
+    answer_yes,
+    child_nodes,
+    creates,
+    found_team,
+    last_tool_answer,
     pass_time,
-    the_stage,
-    wait,
-    work,
+    stage_of,
+    waits,
 )
-from tests.services.team import created, gathered
+from tests.services.teams import created_ids, found_waiting_team
 from tests.thinking import ThinkingModel
 
 S = NodeStatus
@@ -31,24 +31,24 @@ async def test_a_contract_is_met_as_soon_as_enough_have_succeeded(
     world: World, wants: str, successes: int
 ) -> None:
     review = says(call("reconvene", assessment="Good."))
-    founded = await begun(
+    founded = await found_team(
         world,
-        made("wonder a", "wonder b", "wonder c"),
-        wait(contract={"wants": wants}),
+        creates("wonder a", "wonder b", "wonder c"),
+        waits(contract={"wants": wants}),
         review,
         says(call("ask_human", question="Shall we go on?")),
     )
-    nodes = await work(world, founded)
+    nodes = await child_nodes(world, founded)
     for node in nodes[: successes - 1]:
-        await allow(world, node)
-        assert (await the_stage(world, founded)).status == "running"
-    await allow(world, nodes[successes - 1])
+        await answer_yes(world, node)
+        assert (await stage_of(world, founded)).status == "running"
+    await answer_yes(world, nodes[successes - 1])
 
-    stage = await the_stage(world, founded)
+    stage = await stage_of(world, founded)
     assert (stage.status, stage.assessment) == ("reconvened", "Good.")
     events = await world.events(founded.team.id)
     assert [e.data["status"] for e in events if e.type == "stage.ended"] == ["met"]
-    assert [n.status for n in await work(world, founded)] == (
+    assert [n.status for n in await child_nodes(world, founded)] == (
         [S.COMPLETED] * successes + [S.WAITING] * (3 - successes)
     )
 
@@ -57,21 +57,21 @@ async def test_a_contract_is_met_as_soon_as_enough_have_succeeded(
 async def test_a_contract_is_broken_as_soon_as_it_cannot_be_met(
     world: World, wants: str, failures: int
 ) -> None:
-    founded = await begun(
+    founded = await found_team(
         world,
-        made("wonder a", "wonder b", "wonder c"),
-        wait(contract={"wants": wants}),
+        creates("wonder a", "wonder b", "wonder c"),
+        waits(contract={"wants": wants}),
         says(call("ask_human", question="What now?")),
     )
-    nodes = await work(world, founded)
+    nodes = await child_nodes(world, founded)
     for node in nodes[: failures - 1]:
         await world.store.write(endings.cancel, node.id)
-        assert (await the_stage(world, founded)).status == "running"
+        assert (await stage_of(world, founded)).status == "running"
     await world.store.write(endings.cancel, nodes[failures - 1].id)
     await world.settle()
 
-    assert (await the_stage(world, founded)).status == "broken"
-    told = await last_answer(world, founded)
+    assert (await stage_of(world, founded)).status == "broken"
+    told = await last_tool_answer(world, founded)
     assert told.startswith(
         f"Stage 'first' is over: its contract cannot be met any more (wanted: {wants})."
     )
@@ -80,7 +80,7 @@ async def test_a_contract_is_broken_as_soon_as_it_cannot_be_met(
 
 
 async def test_a_stage_without_nodes_is_refused(world: World) -> None:
-    founded = await begun(
+    founded = await found_team(
         world,
         says(
             call("start_stage", name="none"),
@@ -105,55 +105,55 @@ async def test_a_stage_without_nodes_is_refused(world: World) -> None:
 
 
 async def test_nodes_can_be_added_to_a_running_stage(world: World) -> None:
-    founded = await begun(
+    founded = await found_team(
         world,
-        made("wonder a"),
-        wait(contract={"wants": "majority"}),
-        made("wonder b", "wonder c"),
-        wait(),
+        creates("wonder a"),
+        waits(contract={"wants": "majority"}),
+        creates("wonder b", "wonder c"),
+        waits(),
         says(call("reconvene", assessment="Good.")),
         DONE,
     )
     await world.say(founded.coordinator.id, "Three, please.", team_id=founded.team.id)
     await world.settle()
-    first, second, third = await work(world, founded)
-    assert {n.stage_id for n in (first, second, third)} == {(await the_stage(world, founded)).id}
+    first, second, third = await child_nodes(world, founded)
+    assert {n.stage_id for n in (first, second, third)} == {(await stage_of(world, founded)).id}
 
-    await allow(world, first)
-    assert (await the_stage(world, founded)).status == "running"  # two of three, now
-    await allow(world, third)
+    await answer_yes(world, first)
+    assert (await stage_of(world, founded)).status == "running"  # two of three, now
+    await answer_yes(world, third)
     goal = (await world.board(founded.team.id))[0]
-    assert (goal.status, (await the_stage(world, founded)).status) == (S.COMPLETED, "reconvened")
+    assert (goal.status, (await stage_of(world, founded)).status) == (S.COMPLETED, "reconvened")
 
 
-async def test_a_stage_that_is_over_goes_on_when_nodes_are_added(world: World) -> None:
-    founded = await begun(
+async def test_adding_nodes_reopens_a_stage_that_is_over(world: World) -> None:
+    founded = await found_team(
         world,
-        made("a"),
-        wait(contract={"timeout_seconds": 60}),
-        made("wonder b"),
+        creates("a"),
+        waits(contract={"timeout_seconds": 60}),
+        creates("wonder b"),
         says(call("start_stage", name="first")),
-        wait(),
+        waits(),
         says(call("reconvene", assessment="Good.")),
         DONE,
     )
     assert founded.node is not None
-    first, second = await work(world, founded)
-    stage = await the_stage(world, founded)
+    first, second = await child_nodes(world, founded)
+    stage = await stage_of(world, founded)
     answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
     assert answers[-1].startswith("Stage 'first' is over: its contract is met (wanted: all).")
     assert (stage.status, first.stage_id, second.stage_id) == ("running", stage.id, stage.id)
 
-    await pass_time(world, 3600)  # the person takes their time
-    await allow(world, second)
+    await pass_time(world, 3600)  # the person answers late; the stage must not time out
+    await answer_yes(world, second)
     assert (await world.node(founded.node.id)).status is S.COMPLETED
 
 
-async def test_a_message_ends_the_wait_and_the_stage_is_waited_for_again(world: World) -> None:
-    founded = await begun(
+async def test_a_message_interrupts_the_wait_for_a_stage_which_can_be_resumed(world: World) -> None:
+    founded = await found_team(
         world,
-        made("wonder"),
-        wait(contract={"timeout_seconds": 60}),
+        creates("wonder"),
+        waits(contract={"timeout_seconds": 60}),
         says(call("start_stage", name="first")),
         says(call("reconvene", assessment="Good.")),
         DONE,
@@ -170,33 +170,35 @@ async def test_a_message_ends_the_wait_and_the_stage_is_waited_for_again(world: 
         "[Message from human] How is it?",
     ]
 
-    await allow(world, node)
+    await answer_yes(world, node)
     assert (await world.node(goal.id)).status is S.COMPLETED
     summaries = [t for t in await world.turns(goal.id) if "--- RESULT ---" in t.text]
     assert len(summaries) == 1  # told once, by the stage
 
 
-async def test_a_message_that_comes_while_the_coordinator_thinks_ends_the_wait_too(
+async def test_a_message_during_the_model_call_interrupts_the_wait_for_a_stage(
     world: World,
 ) -> None:
     async def while_mail_comes() -> Says:
         await world.say(founded.coordinator.id, "Wait!", team_id=founded.team.id)
-        [node] = await work(world, founded)
+        [node] = await child_nodes(world, founded)
         return says(call("start_stage", name="first", nodes=[node.id]))
 
     ada = ThinkingModel(
         "scripted/ada",
-        [BEGIN, made("wonder"), while_mail_comes, says(call("ask_human", question="Yes?"))],
+        [BEGIN, creates("wonder"), while_mail_comes, says(call("ask_human", question="Yes?"))],
     )
-    founded, _ = await gathered(world, "bob", lead=ada)
+    founded, _ = await found_waiting_team(world, "bob", lead=ada)
     assert founded.node is not None
-    await allow(world, founded.node)
+    await answer_yes(world, founded.node)
 
     assert ada.heard[-1] == "[Message from human] Wait!"
     assert (await world.node(founded.node.id)).waiting_reason == "asked the human: Yes?"
 
 
-async def test_a_stage_cannot_hold_who_waits_for_it_nor_what_waits_for_that(world: World) -> None:
+async def test_a_stage_cannot_contain_its_own_waiter_or_nodes_that_depend_on_it(
+    world: World,
+) -> None:
     def cross(request: Request) -> Says:
         assert founded.node is not None
         return says(
@@ -206,17 +208,17 @@ async def test_a_stage_cannot_hold_who_waits_for_it_nor_what_waits_for_that(worl
 
     def cross_again(request: Request) -> Says:
         return says(
-            call("start_stage", name="after", nodes=[created(request)[0]]),
-            call("task_output", id=created(request)[0], blocking=True),
+            call("start_stage", name="after", nodes=[created_ids(request)[0]]),
+            call("task_output", id=created_ids(request)[0], blocking=True),
         )
 
-    founded, _ = await gathered(
+    founded, _ = await found_waiting_team(
         world, "bob", lead=(BEGIN, cross, cross_again, says(call("ask_human", question="Hm?")))
     )
     assert founded.node is not None
-    await allow(world, founded.node)
+    await answer_yes(world, founded.node)
 
-    [after] = await work(world, founded)
+    [after] = await child_nodes(world, founded)
     answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
     circle = (
         f"{after.id} needs or waits for your own work, so neither would ever end. Go on without "
@@ -230,69 +232,72 @@ async def test_a_stage_cannot_hold_who_waits_for_it_nor_what_waits_for_that(worl
 
 
 async def test_a_node_belongs_to_one_running_stage(world: World) -> None:
-    founded = await begun(
+    founded = await found_team(
         world,
-        made("wonder"),
-        wait(),
-        wait("second"),
+        creates("wonder"),
+        waits(),
+        waits("second"),
         says(call("ask_human", question="Hm?")),
     )
     await world.say(founded.coordinator.id, "Try again.", team_id=founded.team.id)
     await world.settle()
-    [node] = await work(world, founded)
-    assert await last_answer(world, founded) == (
+    [node] = await child_nodes(world, founded)
+    assert await last_tool_answer(world, founded) == (
         f"{node.id} belongs to another stage that is still running."
     )
 
 
-async def test_turns_per_node_bound_what_has_not_begun(world: World) -> None:
+async def test_turns_per_node_limits_nodes_that_have_not_started(world: World) -> None:
     world.script("talker", *[says(call("checkpoint", summary=f"step {n}")) for n in range(9)],
                  says("no more"))  # fmt: skip
-    founded = await begun(
+    founded = await found_team(
         world,
-        made("talk", assigned_to=None),
+        creates("talk", assigned_to=None),
         lambda request: says(
-            call("assign_worker", node_id=created(request)[0], worker_id="new:scripted/talker"),
+            call("assign_worker", node_id=created_ids(request)[0], worker_id="new:scripted/talker"),
             call(
-                "start_stage", name="first", nodes=created(request), contract={"turns_per_node": 3}
+                "start_stage",
+                name="first",
+                nodes=created_ids(request),
+                contract={"turns_per_node": 3},
             ),
         ),
         says(call("ask_human", question="What now?")),
     )
-    [node] = await work(world, founded)
+    [node] = await child_nodes(world, founded)
     assert node.budget == Budget(turns=3)
     assert (node.status, node.stop_reason) == (S.FAILED, StopReason.TURNS_SPENT)
     replies = [t for t in await world.turns(node.id) if t.role == "assistant"]
     assert len(replies) == 3
-    assert (await the_stage(world, founded)).status == "broken"
+    assert (await stage_of(world, founded)).status == "broken"
 
 
-# ---- limits that somebody chose -------------------------------------------------------------
+# ---- limits that were chosen ----------------------------------------------------------------
 
 
 async def turns_of(world: World, founded: NewTeam) -> list[int]:
-    return [node.budget.turns for node in await work(world, founded)]
+    return [node.budget.turns for node in await child_nodes(world, founded)]
 
 
-async def test_a_stage_does_not_lower_turns_that_were_given_to_a_node(world: World) -> None:
+async def test_a_stage_does_not_lower_a_nodes_own_turn_limit(world: World) -> None:
     both = says(
         call("create_work_node", task="wonder at it", max_turns=30),
         call("create_work_node", task="wonder again"),
         call("create_work_node", task="wonder once more", max_turns=50),
     )
     terms = {"contract": {"turns_per_node": 7}}
-    founded = await begun(world, both, wait("first", **terms), DONE)
+    founded = await found_team(world, both, waits("first", **terms), DONE)
     assert await turns_of(world, founded) == [30, 7, 50]
 
 
-async def test_the_default_of_a_stage_does_not_lower_them_either(world: World) -> None:
-    founded = await begun(world, made("wonder", max_turns=11), wait(), DONE)
+async def test_the_default_turn_limit_of_a_stage_does_not_lower_a_nodes_own(world: World) -> None:
+    founded = await found_team(world, creates("wonder", max_turns=11), waits(), DONE)
     assert await turns_of(world, founded) == [11]
 
 
-async def test_who_gives_more_turns_than_their_own_budget_allows_is_told(world: World) -> None:
+async def test_a_turn_limit_beyond_the_creators_own_budget_is_reported(world: World) -> None:
     budget = Budget(model_calls=10)
-    founded = await begun(world, made("wonder", max_turns=30), wait(), DONE, budget=budget)
+    founded = await found_team(world, creates("wonder", max_turns=30), waits(), DONE, budget=budget)
     assert founded.node is not None
     answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
     assert answers[1].endswith(

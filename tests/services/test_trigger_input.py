@@ -1,4 +1,4 @@
-"""What cannot be scheduled is refused with what to do; a webhook has a secret."""
+"""Invalid triggers are refused with advice; a webhook requires its secret."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.services.triggers import definitions, due
 from agiraph.store import triggers as rows
 from agiraph.testing import World
-from tests.services.waking import DONE, make, now_of, resting, woken
+from tests.services.triggers import DONE, create_trigger, found_idle_team, nodes_of, reload
 
 # ---- bad input -------------------------------------------------------------------------------
 
@@ -37,12 +37,12 @@ from tests.services.waking import DONE, make, now_of, resting, woken
         ("webhook", {"secret": "short"}, "config: 'secret' is wrong"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_what_to_do(
+async def test_an_invalid_trigger_config_is_refused_with_advice(
     world: World, type: str, config: Any, said: str
 ) -> None:
-    founded = await resting(world)
+    founded = await found_idle_team(world)
     with pytest.raises(Refused) as refused:
-        await make(world, founded, type, config)
+        await create_trigger(world, founded, type, config)
     assert said in str(refused.value)
     assert await world.store.read(rows.of_team, founded.team.id) == []
 
@@ -58,17 +58,19 @@ async def test_what_makes_no_sense_is_refused_with_what_to_do(
         ("wake_agent", {"task": 5}, "action: 'task' must be given, as text."),
     ],
 )
-async def test_an_action_that_cannot_be_done_is_refused(
+async def test_an_invalid_trigger_action_is_refused(
     world: World, action: Any, payload: Any, said: str
 ) -> None:
-    founded = await resting(world)
+    founded = await found_idle_team(world)
     with pytest.raises(Refused) as refused:
-        await make(world, founded, "delayed", {"delay_seconds": 60}, action=action, payload=payload)
+        await create_trigger(
+            world, founded, "delayed", {"delay_seconds": 60}, action=action, payload=payload
+        )
     assert said in str(refused.value)
 
 
-async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
-    founded = await resting(world, DONE)
+async def test_a_webhook_accepts_only_requests_with_its_secret(world: World) -> None:
+    founded = await found_idle_team(world, DONE)
     made = await world.store.write(
         definitions.create,
         agent_id=founded.coordinator.id,
@@ -78,7 +80,7 @@ async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     )
     trigger, secret = made
     assert secret is not None
-    assert secret not in str(await now_of(world, trigger))
+    assert secret not in str(await reload(world, trigger))
     for wrong in ("", "guess", secret + "x"):
         with pytest.raises(NotFound, match="its secret is wrong"):
             await world.store.write(due.receive_request, trigger.id, wrong, "{}")
@@ -90,7 +92,7 @@ async def test_a_webhook_is_for_those_who_know_its_secret(world: World) -> None:
     )
     await world.settle()
     assert first == again
-    [node] = await woken(world, trigger)
+    [node] = await nodes_of(world, trigger)
     assert '{"a": 1}' in node.task
     assert node.tainted_by == "whoever calls a webhook"
     with pytest.raises(Refused, match="A webhook takes 100,000 characters"):

@@ -1,4 +1,4 @@
-"""Triggers fire once a slot, and end with their team."""
+"""Triggers fire once per slot, and end with their team."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,28 +15,37 @@ from agiraph.store import nodes
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.services.staging import pass_time
-from tests.services.waking import DONE, OK, firings, make, now_of, resting, woken, work
+from tests.services.stages import pass_time
+from tests.services.triggers import (
+    DONE,
+    OK,
+    create_task,
+    create_trigger,
+    firings,
+    found_idle_team,
+    nodes_of,
+    reload,
+)
 
-# ---- the seed's tests, by name --------------------------------------------------------------
+# ---- tests named by the specification ------------------------------------------------------
 
 
 def _due(tx: Tx) -> list[AgentId]:
-    """Agents whose triggers have come due: the seed's getAgentsDueToRun."""
+    """Return the agents with a due trigger: `getAgentsDueToRun` of the specification."""
     found = rows.overdue(tx, since=tx.now + timedelta(microseconds=1))
     return [trigger.agent_id for trigger in found]
 
 
 async def test_picks_up_agent_with_pending_tasks(world: World) -> None:
-    founded = await resting(world, DONE)
-    await world.store.write(work, founded.team.id, founded.coordinator.id, "Process this")
+    founded = await found_idle_team(world, DONE)
+    await world.store.write(create_task, founded.team.id, founded.coordinator.id, "Process this")
     queued = await world.store.read(nodes.queues)
     assert founded.coordinator.id in [queue.agent_id for queue in queued]
     await world.settle()
 
 
 async def test_picks_up_team_lead_when_next_run_at_reached(world: World) -> None:
-    founded = await resting(world, OK, heartbeat=3600)
+    founded = await found_idle_team(world, OK, heartbeat=3600)
     world.clock.advance(seconds=3601)
     assert await world.store.read(_due) == [founded.coordinator.id]
     await pass_time(world, 0)
@@ -45,7 +54,7 @@ async def test_picks_up_team_lead_when_next_run_at_reached(world: World) -> None
 
 
 async def test_does_not_pick_up_worker_when_no_tasks_purely_reactive(world: World) -> None:
-    founded = await resting(world, heartbeat=None)
+    founded = await found_idle_team(world, heartbeat=None)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
@@ -56,34 +65,36 @@ async def test_does_not_pick_up_worker_when_no_tasks_purely_reactive(world: Worl
 
 
 async def test_schedules_team_lead_for_1_hour_after_completion(world: World) -> None:
-    founded = await resting(world, DONE, heartbeat=3600)
+    founded = await found_idle_team(world, DONE, heartbeat=3600)
     world.clock.advance(minutes=17)
-    await world.store.write(work, founded.team.id, founded.coordinator.id, "Work")
+    await world.store.write(create_task, founded.team.id, founded.coordinator.id, "Work")
     await world.settle()
     [heartbeat] = await world.store.read(rows.active_of_agent, founded.coordinator.id)
     assert heartbeat.due_at == world.clock.now() + timedelta(hours=1)
 
 
 async def test_does_not_schedule_worker_after_completion(world: World) -> None:
-    founded = await resting(world, says(call("publish", summary="done")), heartbeat=3600)
+    founded = await found_idle_team(world, says(call("publish", summary="done")), heartbeat=3600)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
-    await world.store.write(work, founded.team.id, worker.id, "Work")
+    await world.store.write(create_task, founded.team.id, worker.id, "Work")
     await world.settle()
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED]
     assert await world.store.read(rows.active_of_agent, worker.id) == []
 
 
 async def test_notify_task_queued_triggers_immediate_processing(world: World) -> None:
-    founded = await resting(world, says(call("finish", summary="Processed")), heartbeat=3600)
-    await world.store.write(work, founded.team.id, founded.coordinator.id, "Urgent task")
+    founded = await found_idle_team(
+        world, says(call("finish", summary="Processed")), heartbeat=3600
+    )
+    await world.store.write(create_task, founded.team.id, founded.coordinator.id, "Urgent task")
     await world.settle()  # no time has passed
     [node] = await world.board(founded.team.id)
     assert (node.status, node.result) == (NodeStatus.COMPLETED, "Processed")
 
 
-async def test_a_coordinator_is_born_with_a_heartbeat_of_an_hour(world: World) -> None:
+async def test_a_new_coordinator_has_an_hourly_heartbeat(world: World) -> None:
     founded = await world.store.write(
         teams.create, owner_id=OWNER, goal="Go", model="scripted/ada", start=False
     )
@@ -96,12 +107,12 @@ async def test_a_coordinator_is_born_with_a_heartbeat_of_an_hour(world: World) -
     assert born.config == {"interval_seconds": 3600.0, "when": "always"}
 
 
-# ---- once a slot ----------------------------------------------------------------------------
+# ---- once per slot --------------------------------------------------------------------------
 
 
 async def test_a_schedule_fires_once_a_slot_across_restarts(world: World) -> None:
-    founded = await resting(world, *[DONE] * 3)
-    trigger = await make(world, founded, "scheduled", {"cron": "0 */8 * * *"})
+    founded = await found_idle_team(world, *[DONE] * 3)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "0 */8 * * *"})
     for _ in range(3):
         await pass_time(world, 4 * 3600)
         await world.restart()
@@ -112,7 +123,7 @@ async def test_a_schedule_fires_once_a_slot_across_restarts(world: World) -> Non
         ("2026-01-06T00:00:00+00:00", "fired", ""),
         ("2026-01-06T08:00:00+00:00", "fired", ""),
     ]
-    assert [n.status for n in await woken(world, trigger)] == [NodeStatus.COMPLETED] * 3
+    assert [n.status for n in await nodes_of(world, trigger)] == [NodeStatus.COMPLETED] * 3
 
 
 MISSED = {
@@ -126,25 +137,27 @@ MISSED = {
 
 
 @pytest.mark.parametrize("misfire", list(MISSED))
-async def test_slots_nobody_was_there_for_are_treated_as_their_policy_says(
+async def test_slots_missed_during_a_downtime_follow_the_misfire_policy(
     world: World, misfire: str
 ) -> None:
-    founded = await resting(world, *[DONE] * 4)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly", "misfire": misfire})
+    founded = await found_idle_team(world, *[DONE] * 4)
+    trigger = await create_trigger(
+        world, founded, "scheduled", {"cron": "@hourly", "misfire": misfire}
+    )
     await world.stop()
     world.clock.advance(hours=4, minutes=30)
     await world.start()
     await pass_time(world, 0)
     assert sorted(await firings(world, trigger)) == MISSED[misfire]
-    kept = await now_of(world, trigger)
+    kept = await reload(world, trigger)
     missed = {"once": 3, "skip": 4, "all": 0}[misfire]
     assert (kept.skipped, kept.due_at) == (missed, datetime(2026, 1, 5, 14, tzinfo=UTC))
     assert await world.store.read(rows.missed, trigger.id) == missed
 
 
 async def test_a_clock_set_back_fires_nothing_again(world: World) -> None:
-    founded = await resting(world, DONE, DONE)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
+    founded = await found_idle_team(world, DONE, DONE)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     await pass_time(world, 3600)
     world.clock.advance(hours=-1)
     await pass_time(world, 3600)
@@ -153,9 +166,9 @@ async def test_a_clock_set_back_fires_nothing_again(world: World) -> None:
     assert len(await firings(world, trigger)) == 2
 
 
-async def test_a_slot_is_skipped_while_the_work_of_the_last_one_goes_on(world: World) -> None:
-    founded = await resting(world, says(call("ask_human", question="May I?")), DONE, DONE)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
+async def test_a_slot_is_skipped_while_the_previous_firings_work_runs(world: World) -> None:
+    founded = await found_idle_team(world, says(call("ask_human", question="May I?")), DONE, DONE)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     await pass_time(world, 3600)
     await pass_time(world, 3600)
     [question] = await world.questions(founded.team.id)
@@ -169,48 +182,50 @@ async def test_a_slot_is_skipped_while_the_work_of_the_last_one_goes_on(world: W
     ]
 
 
-async def test_with_overlap_queue_the_next_one_waits_its_turn(world: World) -> None:
-    founded = await resting(world, says(call("ask_human", question="May I?")), DONE)
+async def test_with_overlap_queue_the_next_firing_is_queued(world: World) -> None:
+    founded = await found_idle_team(world, says(call("ask_human", question="May I?")), DONE)
     config = {"cron": "@hourly", "overlap": "queue"}
-    trigger = await make(world, founded, "scheduled", config)
+    trigger = await create_trigger(world, founded, "scheduled", config)
     await pass_time(world, 3600)
     await pass_time(world, 3600)
-    statuses = [n.status for n in await woken(world, trigger)]
+    statuses = [n.status for n in await nodes_of(world, trigger)]
     assert statuses == [NodeStatus.WAITING, NodeStatus.COMPLETED]
 
 
-async def test_single_times_fire_once_and_are_over(world: World) -> None:
-    founded = await resting(world, DONE, DONE)
-    delayed = await make(world, founded, "delayed", {"delay_seconds": 5})
+async def test_delayed_and_at_time_triggers_fire_once_and_expire(world: World) -> None:
+    founded = await found_idle_team(world, DONE, DONE)
+    delayed = await create_trigger(world, founded, "delayed", {"delay_seconds": 5})
     at = {"at": "2026-01-05T11:00", "zone": "Europe/Berlin"}
-    alarm = await make(world, founded, "at_time", at)
+    alarm = await create_trigger(world, founded, "at_time", at)
     assert alarm.due_at == datetime(2026, 1, 5, 10, tzinfo=UTC)
     for _ in range(3):
         await pass_time(world, 1800)
     for trigger in (delayed, alarm):
-        kept = await now_of(world, trigger)
+        kept = await reload(world, trigger)
         assert (kept.status, kept.fired, kept.due_at) == ("expired", 1, None)
     ended = [e for e in await world.events(founded.team.id) if e.type == "trigger.ended"]
     assert [e.data["trigger_id"] for e in ended] == [delayed.id, alarm.id]
 
 
 async def test_max_fires_and_until_end_a_trigger(world: World) -> None:
-    founded = await resting(world, *[DONE] * 4)
-    twice = await make(world, founded, "scheduled", {"cron": "@hourly", "max_fires": 2})
+    founded = await found_idle_team(world, *[DONE] * 4)
+    twice = await create_trigger(world, founded, "scheduled", {"cron": "@hourly", "max_fires": 2})
     short = {"cron": "30 * * * *", "until": "2026-01-05T11:00"}
-    until = await make(world, founded, "scheduled", short)
+    until = await create_trigger(world, founded, "scheduled", short)
     for _ in range(10):
         await pass_time(world, 1800)
-    assert [(await now_of(world, t)).fired for t in (twice, until)] == [2, 2]
-    assert [(await now_of(world, t)).status for t in (twice, until)] == ["expired"] * 2
+    assert [(await reload(world, t)).fired for t in (twice, until)] == [2, 2]
+    assert [(await reload(world, t)).status for t in (twice, until)] == ["expired"] * 2
 
 
-# ---- teams that pause, stop and go on --------------------------------------------------------
+# ---- teams that pause, stop and resume -------------------------------------------------------
 
 
-async def test_a_paused_team_is_left_alone_and_misses_by_policy(world: World) -> None:
-    founded = await resting(world, DONE)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
+async def test_a_paused_teams_triggers_do_not_fire_and_follow_the_misfire_policy(
+    world: World,
+) -> None:
+    founded = await found_idle_team(world, DONE)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     await world.store.write(teams.pause, founded.team.id)
     await pass_time(world, 3 * 3600)
     await world.restart()
@@ -224,30 +239,32 @@ async def test_a_paused_team_is_left_alone_and_misses_by_policy(world: World) ->
     ]
 
 
-async def test_triggers_end_with_their_team_and_come_back_with_it(world: World) -> None:
-    founded = await resting(world, DONE, heartbeat=3600)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly"})
-    gone = await make(world, founded, "scheduled", {"cron": "@hourly"})
+async def test_triggers_expire_with_their_team_and_are_reactivated_with_it(world: World) -> None:
+    founded = await found_idle_team(world, DONE, heartbeat=3600)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
+    gone = await create_trigger(world, founded, "scheduled", {"cron": "@hourly"})
     await world.store.write(definitions.cancel, gone.id)
     await world.store.write(teams.stop, founded.team.id)
     await pass_time(world, 86_400)
     assert await world.board(founded.team.id) == []
-    assert (await now_of(world, trigger)).status == "expired"
+    assert (await reload(world, trigger)).status == "expired"
     with pytest.raises(Refused, match="is stopped; nothing can be scheduled"):
-        await make(world, founded, "delayed", {"delay_seconds": 60})
+        await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
     await world.store.write(teams.set_goal, founded.team.id, "Watch something else")
     await world.settle()
-    assert (await now_of(world, trigger)).status == "active"
-    assert (await now_of(world, gone)).status == "cancelled"
+    assert (await reload(world, trigger)).status == "active"
+    assert (await reload(world, gone)).status == "cancelled"
 
 
 async def test_a_trigger_can_be_paused_and_resumed_by_itself(world: World) -> None:
-    founded = await resting(world, DONE)
-    trigger = await make(world, founded, "scheduled", {"cron": "@hourly", "misfire": "skip"})
+    founded = await found_idle_team(world, DONE)
+    trigger = await create_trigger(
+        world, founded, "scheduled", {"cron": "@hourly", "misfire": "skip"}
+    )
     await world.store.write(definitions.pause, trigger.id)
     await pass_time(world, 3 * 3600 + 600)
     await world.store.write(definitions.resume, trigger.id)
     await pass_time(world, 0)
     assert [(o, r) for _, o, r in await firings(world, trigger)] == [("skipped", "misfire")]
     await pass_time(world, 3000)
-    assert (await now_of(world, trigger)).fired == 1
+    assert (await reload(world, trigger)).fired == 1

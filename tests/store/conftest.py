@@ -1,4 +1,4 @@
-"""What the store's tests share: a store on a fresh database of each kind, and a team in it."""
+"""Fixtures of the store's tests: a store on a new database of each kind, and a team in it."""
 
 from collections.abc import AsyncIterator
 
@@ -21,7 +21,7 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def founded(store: Store) -> NewTeam:
-    """A team of one with a node in its queue, which nobody takes up."""
+    """A team of one with a node in its queue; no runtime claims it."""
     return await store.write(
         teams.create, owner_id=OWNER, goal="Keep what you are given", model="scripted/ada"
     )

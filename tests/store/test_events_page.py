@@ -1,4 +1,4 @@
-"""A page of history is bounded in bytes, and pages together leave nothing out."""
+"""A page of events is limited in bytes, and the pages together are complete."""
 
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import TeamId
@@ -9,16 +9,16 @@ from agiraph.testing import World
 SIZES = [10] * 300 + [50_000] * 5 + [10] * 40 + [200_000, 10, 10]
 
 
-def happen(tx: Tx, team_id: TeamId) -> None:
+def emit_events(tx: Tx, team_id: TeamId) -> None:
     for size in SIZES:
         tx.emit(team_id, NodeCheckpoint(node_id="node_x", summary="x" * size))
 
 
-async def test_pages_are_small_and_together_complete(world: World) -> None:
+async def test_pages_of_events_are_small_and_together_complete(world: World) -> None:
     world.script("ada")
     team = (await world.found("Watch", start=False)).team.id
-    await world.store.write(happen, team)
-    everything = await world.events(team)
+    await world.store.write(emit_events, team)
+    all_events = await world.events(team)
 
     pages: list[list[int]] = []
     seq = 0
@@ -28,6 +28,6 @@ async def test_pages_are_small_and_together_complete(world: World) -> None:
         assert len(got) <= 128
         assert sum(len(event.data.get("summary", "")) for event in got) < 65_536 + 3 * 200_000
 
-    assert [number for page in pages for number in page] == [e.seq for e in everything]
+    assert [number for page in pages for number in page] == [e.seq for e in all_events]
     assert await world.store.read(events.page, team, seq, limit=128, most_bytes=1) == []
     assert len(await world.store.read(events.page, team, 0, limit=128, most_bytes=1)) <= 2

@@ -1,4 +1,4 @@
-"""Passages: whole sections, found by their words on both databases alike."""
+"""Passages: a search finds whole sections by their words, alike on both databases."""
 
 import random
 from collections.abc import AsyncIterator
@@ -40,12 +40,12 @@ async def team(tmp_path: Path, database_url: str) -> AsyncIterator[tuple[World, 
         yield world, founded.team.id
 
 
-def found(tx: Tx, team_id: TeamId, query: str, owner: str = "a", **more: object) -> list[str]:
+def find_refs(tx: Tx, team_id: TeamId, query: str, owner: str = "a", **more: object) -> list[str]:
     hits = passages.find(tx, query, team_id=team_id, owner=owner, **more)  # type: ignore[arg-type]
     return [f"{hit.ref}#{hit.title}" for hit in hits]
 
 
-def test_a_text_is_divided_at_its_headings_and_nowhere_in_code() -> None:
+def test_a_text_is_split_at_headings_but_not_inside_code() -> None:
     assert [section.title for section in sections(ASYNC)] == [
         "Python asyncio",
         "Patterns",
@@ -56,7 +56,7 @@ def test_a_text_is_divided_at_its_headings_and_nowhere_in_code() -> None:
     assert sections("") == sections("\n \n") == []
 
 
-def test_a_section_without_end_is_divided_between_paragraphs() -> None:
+def test_a_long_section_is_split_between_paragraphs() -> None:
     long = "\n\n".join(f"Paragraph {n}. " + "word " * 200 for n in range(20))
     pieces = sections(f"# Long\n\n{long}")
     assert len(pieces) > 1
@@ -87,17 +87,19 @@ async def test_a_query_finds_whole_sections_best_first(team: tuple[World, TeamId
     await world.store.write(act)
 
     def look(tx: Tx) -> None:
-        assert found(tx, team_id, "python async", limit=1) == ["async.md#Python asyncio"]
-        assert found(tx, team_id, "structured concurrency patterns") == ["async.md#Patterns"]
-        assert set(found(tx, team_id, "blocking fish")) == {"async.md#Pitfalls", "fish.md#Fish"}
-        assert found(tx, team_id, "smaller task fish")[0] == "fish.md#Fish"
+        assert find_refs(tx, team_id, "python async", limit=1) == ["async.md#Python asyncio"]
+        assert find_refs(tx, team_id, "structured concurrency patterns") == ["async.md#Patterns"]
+        assert set(find_refs(tx, team_id, "blocking fish")) == {"async.md#Pitfalls", "fish.md#Fish"}
+        assert find_refs(tx, team_id, "smaller task fish")[0] == "fish.md#Fish"
         [hit] = passages.find(tx, "blocking", team_id=team_id, owner="a")
         assert hit.text == "## Pitfalls\n\nA blocking call stops every task."
 
     await world.store.read(look)
 
 
-async def test_what_holds_more_of_the_words_comes_first(team: tuple[World, TeamId]) -> None:
+async def test_a_passage_with_more_of_the_query_words_comes_first(
+    team: tuple[World, TeamId],
+) -> None:
     world, team_id = team
 
     def act(tx: Tx) -> None:
@@ -108,12 +110,14 @@ async def test_what_holds_more_of_the_words_comes_first(team: tuple[World, TeamI
             "other": "February is short.",
         }.items():
             passages.put(tx, team_id=team_id, kind="page", ref=name, text=text)
-        assert found(tx, team_id, "earnings February")[0] == "both#"
+        assert find_refs(tx, team_id, "earnings February")[0] == "both#"
 
     await world.store.write(act)
 
 
-async def test_nobody_finds_what_belongs_to_another(team: tuple[World, TeamId]) -> None:
+async def test_a_search_finds_no_passages_of_other_owners_or_teams(
+    team: tuple[World, TeamId],
+) -> None:
     world, team_id = team
     other = (await world.found("Another", start=False)).team.id
 
@@ -122,11 +126,11 @@ async def test_nobody_finds_what_belongs_to_another(team: tuple[World, TeamId]) 
             passages.put(
                 tx, team_id=team_id, kind="note", ref=f"of {owner}", text="a secret", owner=owner
             )
-        assert sorted(found(tx, team_id, "secret")) == ["of a#", "of everyone#"]
-        assert sorted(found(tx, team_id, "secret", owner="b")) == ["of b#", "of everyone#"]
-        assert found(tx, other, "secret") == []
-        assert found(tx, team_id, "secret", kinds=("page", "report")) == []
-        assert found(tx, team_id, "secret", kinds=()) == []
+        assert sorted(find_refs(tx, team_id, "secret")) == ["of a#", "of everyone#"]
+        assert sorted(find_refs(tx, team_id, "secret", owner="b")) == ["of b#", "of everyone#"]
+        assert find_refs(tx, other, "secret") == []
+        assert find_refs(tx, team_id, "secret", kinds=("page", "report")) == []
+        assert find_refs(tx, team_id, "secret", kinds=()) == []
 
     await world.store.write(act)
 
@@ -143,13 +147,13 @@ async def test_a_changed_text_replaces_the_old_one_and_the_same_changes_nothing(
         assert put("# One\n\nold words\n\n# Two\n\nmore") is True
         assert put("# One\n\nold words\n\n# Two\n\nmore") is False
         assert put("# One\n\nnew words") is True
-        assert found(tx, team_id, "old more") == []
-        assert found(tx, team_id, "words") == ["u#T · One"]
+        assert find_refs(tx, team_id, "old more") == []
+        assert find_refs(tx, team_id, "words") == ["u#T · One"]
         of = {"team_id": team_id, "kind": "page", "owner": passages.EVERYONE}
         assert passages.known(tx, **of) == {"u": passages.fingerprint("T", "# One\n\nnew words")}
         assert passages.drop(tx, team_id=team_id, kind="page", ref="u") == 1
         assert passages.drop(tx, team_id=team_id, kind="page", ref="u") == 0
-        assert found(tx, team_id, "words") == []
+        assert find_refs(tx, team_id, "words") == []
         assert passages.known(tx, **of) == {}
 
     await world.store.write(act)
@@ -164,19 +168,19 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-async def test_any_text_will_do_as_a_query(team: tuple[World, TeamId]) -> None:
+async def test_any_text_is_a_valid_query(team: tuple[World, TeamId]) -> None:
     world, team_id = team
     await world.store.write(
         passages.put, team_id=team_id, kind="note", ref="n", owner="a", text="plain secret words"
     )
     for query in HOSTILE:
-        hits = await world.store.read(found, team_id, query)
+        hits = await world.store.read(find_refs, team_id, query)
         assert hits in ([], ["n#"]), query
-    assert await world.store.read(found, team_id, 'secret" OR ("') == ["n#"]
+    assert await world.store.read(find_refs, team_id, 'secret" OR ("') == ["n#"]
 
 
-async def test_any_text_can_be_found_by_itself(team: tuple[World, TeamId]) -> None:
-    """Words of every script, numbers, pictograms: what was put is found by its own words."""
+async def test_any_text_is_found_by_its_own_words(team: tuple[World, TeamId]) -> None:
+    """Words of every script, numbers and emoji."""
     world, team_id = team
     texts = [
         "Straße nach Zürich", "Ελληνικά γράμματα", "русские слова", "你好世界", "日本語のテキスト",
@@ -188,10 +192,10 @@ async def test_any_text_can_be_found_by_itself(team: tuple[World, TeamId]) -> No
         for number, text in enumerate(texts):
             passages.put(tx, team_id=team_id, kind="page", ref=str(number), text=text)
         for number, text in enumerate(texts):
-            assert found(tx, team_id, text, limit=1) == [f"{number}#"], text
-        assert found(tx, team_id, "cafe") == ["10#"]
-        assert found(tx, team_id, "世界") == ["3#"]
-        assert found(tx, team_id, "你") == ["3#"]
+            assert find_refs(tx, team_id, text, limit=1) == [f"{number}#"], text
+        assert find_refs(tx, team_id, "cafe") == ["10#"]
+        assert find_refs(tx, team_id, "世界") == ["3#"]
+        assert find_refs(tx, team_id, "你") == ["3#"]
 
     await world.store.write(act)
 
@@ -210,7 +214,7 @@ async def test_random_bytes_neither_break_the_index_nor_the_query(
         await world.store.write(
             passages.put, team_id=team_id, kind="page", ref=noise(5), text=text, title=noise(4)
         )
-        await world.store.read(found, team_id, noise(20))
+        await world.store.read(find_refs, team_id, noise(20))
         if search_words(text[:40]):
             hits = await world.store.read(
                 passages.find, text[:40], team_id=team_id, owner="a", limit=number + 1
@@ -218,7 +222,7 @@ async def test_random_bytes_neither_break_the_index_nor_the_query(
             assert hits, text[:40]
 
 
-def test_a_migration_may_hold_what_only_one_database_understands() -> None:
+def test_a_migration_may_contain_statements_for_one_database_only() -> None:
     made = migrate.Migration(
         1,
         "x",

@@ -1,4 +1,4 @@
-"""People in the database: the owner of old and new ones, and people in a dump."""
+"""People in the database: the owner of new and migrated databases, and people in a dump."""
 
 import io
 import sqlite3
@@ -27,7 +27,7 @@ async def test_a_database_has_its_owner_from_the_start(store: Store) -> None:
     assert owner.created_at.year >= 2026
 
 
-async def test_all_of_an_older_database_is_the_owners(
+async def test_all_rows_of_an_older_database_belong_to_the_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, every = f"sqlite:///{tmp_path / 'old.db'}", migrate.migrations()

@@ -1,4 +1,4 @@
-"""Every noun comes back from its table as it was put in, on both databases."""
+"""Every row type is read back from its table unchanged, on both databases."""
 
 import types
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import WAITS
 
-NOUNS: list[Table[Any]] = [
+TABLES: list[Table[Any]] = [
     *(TEAMS, AGENTS, NODES, THREADS, MESSAGES, WAITS, SPEND, TRIGGERS),
     *(Table("stages", Stage), Table("memories", Memory), Table("insights", Insight)),
 ]
@@ -61,7 +61,7 @@ async def thread(store: Store, founded: NewTeam) -> Thread:
 
 
 def sample(hint: Any) -> Any:
-    """A value of this type in which nothing is empty, none or the default."""
+    """Return a value of this type in which nothing is empty, None or the default."""
     if isinstance(hint, NewType):
         return "some_id"
     if get_origin(hint) in (Union, types.UnionType):
@@ -76,56 +76,56 @@ def sample(hint: Any) -> Any:
         return list(hint)[-1]
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        return full(hint)
+        return full_row(hint)
     known = {str: WORDS, int: 2**31 - 1, float: 0.1, bool: True, datetime: AT}
     return known.get(hint, [1, 2.5, None, {"nul": "\0"}])
 
 
-def full(noun: type[Any], **known: Any) -> Any:
-    hints = get_type_hints(noun)
-    return noun(**{f.name: known.get(f.name, sample(hints[f.name])) for f in fields(noun)})
+def full_row(row_type: type[Any], **known: Any) -> Any:
+    hints = get_type_hints(row_type)
+    return row_type(**{f.name: known.get(f.name, sample(hints[f.name])) for f in fields(row_type)})
 
 
-def kept_by(founded: NewTeam, thread: Thread, noun: type[Any]) -> dict[str, Any]:
-    """What refers to other rows refers to rows that are there."""
+def references(founded: NewTeam, thread: Thread, row_type: type[Any]) -> dict[str, Any]:
+    """Return values for the foreign keys of a row type that refer to existing rows."""
     assert founded.node is not None
     there: dict[str, Any] = {
         "team_id": founded.team.id,
         "agent_id": founded.coordinator.id,
         "assignee_id": founded.coordinator.id,
         "node_id": founded.node.id,
-        "parent_id": thread.id if noun is Thread else founded.node.id,
+        "parent_id": thread.id if row_type is Thread else founded.node.id,
         "thread_id": thread.id,
         "stage_id": None,
     }
-    return {name: value for name, value in there.items() if name in get_type_hints(noun)}
+    return {name: value for name, value in there.items() if name in get_type_hints(row_type)}
 
 
-async def test_every_noun_with_every_field_set_comes_back_as_it_was(
+async def test_a_row_of_any_type_with_every_field_set_is_read_back_unchanged(
     store: Store, founded: NewTeam, thread: Thread
 ) -> None:
-    for table in NOUNS:
-        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
-        await store.write(table.insert, thing)
-        assert await store.read(table.get, str(getattr(thing, table.key))) == thing
+    for table in TABLES:
+        row = full_row(table.value_type, **references(founded, thread, table.value_type))
+        await store.write(table.insert, row)
+        assert await store.read(table.get, str(getattr(row, table.key))) == row
 
 
-async def test_every_noun_with_nothing_but_what_it_needs_comes_back_as_it_was(
+async def test_a_row_of_any_type_with_only_required_fields_is_read_back_unchanged(
     store: Store, founded: NewTeam, thread: Thread
 ) -> None:
-    for table in NOUNS:
-        thing = full(table.value_type, **kept_by(founded, thread, table.value_type))
-        needed = [f.name for f in fields(thing) if f.default is f.default_factory is MISSING]
-        bare = table.value_type(**{name: getattr(thing, name) for name in needed})
+    for table in TABLES:
+        row = full_row(table.value_type, **references(founded, thread, table.value_type))
+        needed = [f.name for f in fields(row) if f.default is f.default_factory is MISSING]
+        bare = table.value_type(**{name: getattr(row, name) for name in needed})
         await store.write(table.insert, bare)
         assert await store.read(table.get, str(getattr(bare, table.key))) == bare
 
 
-async def test_a_turn_with_every_field_set_comes_back_as_it_was(
+async def test_a_turn_with_every_field_set_is_read_back_unchanged(
     store: Store, thread: Thread
 ) -> None:
     usage = Usage(input_tokens=2**40, usd=0.1)
-    turn = full(Turn, thread_id=thread.id, seq=1, at=store.clock.now(), usage=usage)
+    turn = full_row(Turn, thread_id=thread.id, seq=1, at=store.clock.now(), usage=usage)
     bare = Turn(
         thread_id=thread.id, seq=2, node_id=None, role="user", text="", at=store.clock.now()
     )
@@ -167,11 +167,11 @@ OLD_ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("intent", "c3", '{"command": "make", "seconds": 60.0, "tainted_by": "the program make"}',
      {"foreseen": {"command": "make"}, "timeout_s": 60.0, "tainted_by": "the program make"}),
 ]  # fmt: skip
-"""Turns as databases hold them that were written when the column was one free-form dictionary."""
+"""Turns of old databases, in which the column was one free-form dictionary."""
 
 
 @pytest.mark.parametrize(("role", "ref", "extra", "fields_read"), OLD_ROWS)
-def test_a_turn_of_an_old_database_has_its_typed_fields(
+def test_a_turn_of_an_old_database_is_read_into_typed_fields(
     role: Any, ref: str, extra: str, fields_read: dict[str, Any]
 ) -> None:
     row = (1, None, role, "Text", to_micros(AT), ref, None, None, extra, None, None)
@@ -180,7 +180,7 @@ def test_a_turn_of_an_old_database_has_its_typed_fields(
 
 
 @pytest.mark.parametrize("extra", ["[]", "7", '{"vendor": 3}', '{"text": {"no": 1}}'])
-def test_details_of_a_turn_that_are_no_details_are_called_damage(extra: str) -> None:
+def test_invalid_details_of_a_turn_are_reported_as_damage(extra: str) -> None:
     row = (1, None, "assistant", "Text", to_micros(AT), None, None, None, extra, None, None)
     with pytest.raises(StoreDamaged):
         threads.read_turn(ThreadId("t"), row)
@@ -189,7 +189,7 @@ def test_details_of_a_turn_that_are_no_details_are_called_damage(extra: str) -> 
 async def test_an_update_changes_the_fields_it_names_and_no_other(
     store: Store, founded: NewTeam, thread: Thread
 ) -> None:
-    node = full(NODES.value_type, **kept_by(founded, thread, NODES.value_type))
+    node = full_row(NODES.value_type, **references(founded, thread, NODES.value_type))
     changes: dict[str, Any] = {
         "status": NodeStatus.ASSIGNED,
         "budget": Budget(calls={"bash": 1}),
@@ -206,7 +206,7 @@ async def test_an_update_changes_the_fields_it_names_and_no_other(
     assert await store.read(NODES.get, node.id) == replace(node, **changes)
 
 
-async def test_what_is_not_there_is_refused_by_name(store: Store) -> None:
+async def test_reading_a_missing_row_fails_with_its_id(store: Store) -> None:
     assert await store.read(NODES.find, "node_none") is None
     with pytest.raises(NotFound, match=r"There is no worknode 'node_none'\."):
         await store.read(NODES.get, "node_none")
@@ -215,7 +215,7 @@ async def test_what_is_not_there_is_refused_by_name(store: Store) -> None:
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_a_moment_is_kept_to_the_microsecond(moment: datetime) -> None:
+def test_a_time_is_stored_to_the_microsecond(moment: datetime) -> None:
     assert from_micros(to_micros(moment)) == moment
     assert from_micros(to_micros(moment) - 1) == moment - timedelta(microseconds=1)
 
@@ -230,7 +230,7 @@ on_one_database = settings(
 
 @on_one_database
 @given(text=TEXT, arguments=st.dictionaries(TEXT, TEXT | st.integers(-(2**63), 2**63 - 1)))
-async def test_any_text_of_a_turn_comes_back_as_it_was(
+async def test_any_text_of_a_turn_is_read_back_unchanged(
     store: Store, thread: Thread, text: str, arguments: dict[str, Any]
 ) -> None:
     calls = (ToolCall(id="c", name="bash", arguments=arguments),)
@@ -240,7 +240,7 @@ async def test_any_text_of_a_turn_comes_back_as_it_was(
 
 @on_one_database
 @given(text=TEXT, options=st.lists(TEXT).map(tuple))
-async def test_any_text_of_a_message_comes_back_as_it_was(
+async def test_any_text_of_a_message_is_read_back_unchanged(
     store: Store, founded: NewTeam, text: str, options: tuple[str, ...]
 ) -> None:
     message = Message(
@@ -264,7 +264,7 @@ async def test_any_text_of_a_message_comes_back_as_it_was(
 
 @on_one_database
 @given(text=st.text("aé\0\ud83d\udcff🙂"))
-async def test_what_no_database_keeps_becomes_the_same_mark_on_both(
+async def test_characters_that_cannot_be_stored_are_replaced_alike_on_both_databases(
     store: Store, thread: Thread, text: str
 ) -> None:
     """PostgreSQL refuses NUL, and half a surrogate pair is no character anywhere."""
@@ -285,7 +285,7 @@ async def append_and_read(store: Store, thread: Thread, **given: Any) -> tuple[T
 
 
 def characters(text: str) -> Iterator[str]:
-    """The characters of a text: two halves side by side are one, a lone half is a mark."""
+    """Yield the characters of a text: a surrogate pair as one, a lone surrogate as U+FFFD."""
     rest = iter([*text, ""])
     char = next(rest)
     while char:
@@ -298,7 +298,9 @@ def characters(text: str) -> Iterator[str]:
         char = after
 
 
-async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded: NewTeam) -> None:
+async def test_a_row_read_again_shows_the_latest_write_of_its_transaction(
+    store: Store, founded: NewTeam
+) -> None:
     def change_and_read(tx: Tx) -> list[str]:
         node = founded.node
         assert node is not None
@@ -317,7 +319,9 @@ async def test_a_row_read_again_is_as_it_was_last_written(store: Store, founded:
     assert (await store.read(NODES.get, founded.node.id)).title == "by hand"
 
 
-async def test_what_was_undone_is_not_read_again(store: Store, founded: NewTeam) -> None:
+async def test_a_rolled_back_write_is_not_read_from_the_cache(
+    store: Store, founded: NewTeam
+) -> None:
     node = founded.node
     assert node is not None
 

@@ -1,4 +1,4 @@
-"""The time of the database server is the time of every process over it."""
+"""All processes on a PostgreSQL use the time of its server."""
 
 import asyncio
 import time
@@ -19,14 +19,14 @@ from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.conftest import Server
-from tests.runtime.worker import AHEAD, Ahead
+from tests.runtime.worker import AHEAD, WrongClock
 
 CLOSE = timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)
-def ids_as_before() -> Iterator[None]:
-    """The clock of ids belongs to the whole process."""
+def restore_id_clock() -> Iterator[None]:
+    """Restore the clock of new ids, which is global to the process."""
     before = ids._now, ids._last
     yield
     ids._now, ids._last = before
@@ -34,7 +34,7 @@ def ids_as_before() -> Iterator[None]:
 
 @pytest.fixture(params=[AHEAD, -AHEAD], ids=["ahead", "behind"])
 async def skewed(request: pytest.FixtureRequest, postgres: Server) -> AsyncIterator[PostgresStore]:
-    store = await PostgresStore.open(postgres.fresh(), Ahead(request.param))
+    store = await PostgresStore.open(postgres.fresh(), WrongClock(request.param))
     yield store
     await store.close()
 
@@ -45,7 +45,7 @@ def two_times(tx: Tx) -> tuple[datetime, datetime]:
     return tx.now, row[0]
 
 
-async def test_a_transaction_goes_by_the_servers_clock(skewed: PostgresStore) -> None:
+async def test_a_transaction_uses_the_servers_clock(skewed: PostgresStore) -> None:
     ours, theirs = await skewed.read(two_times)
     assert abs(ours - theirs) < CLOSE
     ours, theirs = await skewed.write(two_times)
@@ -69,18 +69,20 @@ async def test_new_ids_sort_among_those_of_other_processes(
     assert earlier < made < later
 
 
-async def test_many_transactions_ask_for_the_time_once(skewed: PostgresStore) -> None:
+async def test_many_transactions_measure_the_servers_time_once(skewed: PostgresStore) -> None:
     for _ in range(50):
         await skewed.read(two_times)
     assert isinstance(skewed.clock, ServerClock)
     assert skewed.clock.measurements == 1
 
 
-async def test_a_clock_that_is_set_while_we_run_changes_nothing(skewed: PostgresStore) -> None:
+async def test_setting_the_local_clock_does_not_change_the_time_of_transactions(
+    skewed: PostgresStore,
+) -> None:
     await skewed.read(two_times)
     clock = skewed.clock
     assert isinstance(clock, ServerClock)
-    assert isinstance(clock.own, Ahead)
+    assert isinstance(clock.own, WrongClock)
     before = clock.now()
     clock.own.by += timedelta(days=1)
     assert abs(clock.now() - before) < CLOSE
@@ -94,9 +96,9 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
     tmp_path: Path, postgres: Server
 ) -> None:
     url = postgres.fresh()
-    async with World(tmp_path / "home", database_url=url, clock=Ahead()) as world:
+    async with World(tmp_path / "home", database_url=url, clock=WrongClock()) as world:
         world.script("ada", *[says(call("finish", summary="done"))] * 3)
-        other = await open_store(url, Ahead(timedelta(0)))
+        other = await open_store(url, WrongClock(timedelta(0)))
         try:
             made = [
                 (

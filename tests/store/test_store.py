@@ -1,4 +1,4 @@
-"""A transaction is a plain function: done whole or not at all, and then others hear of it."""
+"""A transaction is a plain function: atomic, and subscribers are called after its commit."""
 
 import asyncio
 import sqlite3
@@ -37,8 +37,8 @@ WRITERS = 16
 WRITES = 20
 
 
-def outside(database_url: str, sql: str) -> list[tuple[Any, ...]]:
-    """What anybody else sees in the database now."""
+def query_outside(database_url: str, sql: str) -> list[tuple[Any, ...]]:
+    """Run a query on another connection: return what other processes see."""
     if not database_url.startswith("sqlite:"):
         with psycopg.connect(database_url) as connection:
             return connection.execute(sql.encode()).fetchall()
@@ -52,14 +52,14 @@ def rename(tx: Tx, team_id: TeamId, name: str) -> str:
     return name
 
 
-class Stumble(Exception):
-    """A verb's own mistake."""
+class VerbError(Exception):
+    """An error of the verb."""
 
 
-def stumble(tx: Tx, team_id: TeamId) -> None:
+def rename_and_fail(tx: Tx, team_id: TeamId) -> None:
     rename(tx, team_id, "never seen")
     tx.wake(AgentId("agent_never"))
-    raise Stumble
+    raise VerbError
 
 
 # ---- one verb, one transaction ---------------------------------------------------------------
@@ -69,15 +69,13 @@ async def test_a_verb_that_raises_leaves_nothing_behind(
     store: Store, founded: NewTeam, database_url: str
 ) -> None:
     before = await store.read(events.head, founded.team.id)
-    with pytest.raises(Stumble):
-        await store.write(stumble, founded.team.id)
+    with pytest.raises(VerbError):
+        await store.write(rename_and_fail, founded.team.id)
     assert await store.read(TEAMS.get, founded.team.id) == founded.team
     assert await store.read(events.head, founded.team.id) == before
 
 
-async def test_a_verb_sees_the_clocks_time_and_stamps_its_events_with_it(
-    store: Store, founded: NewTeam
-) -> None:
+async def test_a_verb_and_its_events_have_the_clocks_time(store: Store, founded: NewTeam) -> None:
     clock = store.clock
     assert isinstance(clock, ManualClock)
     clock.advance(days=3)
@@ -100,12 +98,12 @@ async def test_a_read_cannot_write(store: Store, founded: NewTeam) -> None:
     assert await store.write(rename, founded.team.id, "changed by a writer")
 
 
-async def test_others_hear_of_a_transaction_once_it_is_committed(
+async def test_subscribers_are_called_after_the_commit_and_not_after_a_rollback(
     store: Store, founded: NewTeam, database_url: str
 ) -> None:
     heard: list[tuple[Aftermath, str]] = []
     name = f"select name from teams where id = '{founded.team.id}'"
-    store.subscribe(lambda after: heard.append((after, outside(database_url, name)[0][0])))
+    store.subscribe(lambda after: heard.append((after, query_outside(database_url, name)[0][0])))
     head = await store.read(events.head, founded.team.id)
 
     def act(tx: Tx) -> None:
@@ -115,8 +113,8 @@ async def test_others_hear_of_a_transaction_once_it_is_committed(
         tx.alarm()
         assert heard == []
 
-    with pytest.raises(Stumble):
-        await store.write(stumble, founded.team.id)
+    with pytest.raises(VerbError):
+        await store.write(rename_and_fail, founded.team.id)
     assert heard == []
     await store.write(act)
 
@@ -132,7 +130,7 @@ async def test_others_hear_of_a_transaction_once_it_is_committed(
     assert heard == [(expected, "renamed")]
 
 
-async def test_on_postgres_a_wake_and_its_cause_commit_together(postgres: Server) -> None:
+async def test_on_postgres_a_wake_commits_together_with_its_transaction(postgres: Server) -> None:
     url = postgres.fresh()
     store = await open_store(url, ManualClock())
 
@@ -140,13 +138,13 @@ async def test_on_postgres_a_wake_and_its_cause_commit_together(postgres: Server
         tx.wake(AgentId("agent_1"))
         tx.wake(AgentId("agent_1"))
         if fail:
-            raise Stumble
+            raise VerbError
 
-    with pytest.raises(Stumble):
+    with pytest.raises(VerbError):
         await store.write(wake, fail=True)
-    assert outside(url, "select payload from pgqueuer") == []
+    assert query_outside(url, "select payload from pgqueuer") == []
     await store.write(wake, fail=False)
-    assert outside(url, "select payload from pgqueuer") == [(b"agent_1",)]
+    assert query_outside(url, "select payload from pgqueuer") == [(b"agent_1",)]
     await store.close()
 
 
@@ -157,7 +155,7 @@ async def test_on_postgres_a_wake_and_its_cause_commit_together(postgres: Server
 async def sqlite_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SqliteStore]:
-    """With all the time for a group, also on a machine that has none to spare."""
+    """A store whose write groups never end early, even on a busy machine."""
     monkeypatch.setattr(sqlite, "SHORT", 60.0)
     monkeypatch.setattr(sqlite, "LONG", 60.0)
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
@@ -166,27 +164,27 @@ async def sqlite_store(
     await store.close()
 
 
-async def together(store: Store, *verbs: Callable[[Tx], Any]) -> list[Any]:
-    """Let these verbs be queued in one go, so that they form a group."""
+async def write_together(store: Store, *verbs: Callable[[Tx], Any]) -> list[Any]:
+    """Queue these verbs at once, so that they form one group."""
     return await asyncio.gather(*map(store.write, verbs), return_exceptions=True)
 
 
-def write_down(what: str) -> Callable[[Tx], int]:
+def note(what: str) -> Callable[[Tx], int]:
     return lambda tx: tx.run("insert into noted values (:what)", what=what)
 
 
-async def test_verbs_queued_meanwhile_commit_as_one(sqlite_store: SqliteStore) -> None:
+async def test_verbs_queued_together_commit_as_one_group(sqlite_store: SqliteStore) -> None:
     url = f"sqlite:///{sqlite_store.path}"
     seen: list[tuple[int, int]] = []
 
     def look(tx: Tx) -> None:
         row = tx.one("select count(*) from noted")
         assert row is not None
-        seen.append((row[0], outside(url, "select count(*) from noted")[0][0]))
+        seen.append((row[0], query_outside(url, "select count(*) from noted")[0][0]))
 
-    await together(sqlite_store, write_down("a"), look, write_down("b"), look)
+    await write_together(sqlite_store, note("a"), look, note("b"), look)
     assert seen == [(1, 0), (2, 0)]
-    assert outside(url, "select what from noted") == [("a",), ("b",)]
+    assert query_outside(url, "select what from noted") == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(
@@ -197,19 +195,19 @@ async def test_verbs_queued_meanwhile_commit_as_one(sqlite_store: SqliteStore) -
         ("insert into noted values (:missing)", KeyError),
     ],
 )
-async def test_a_verb_that_fails_among_others_undoes_itself_alone(
+async def test_a_verb_that_fails_in_a_group_rolls_back_only_itself(
     sqlite_store: SqliteStore, statement: str, complaint: type[Exception]
 ) -> None:
     def fail(tx: Tx) -> None:
-        write_down("undone")(tx)
+        note("undone")(tx)
         tx.run(statement)
 
     def refuse(tx: Tx) -> None:
-        write_down("undone")(tx)
+        note("undone")(tx)
         raise Refused("no")
 
-    first, failed, refused, last = await together(
-        sqlite_store, write_down("a"), fail, refuse, write_down("b")
+    first, failed, refused, last = await write_together(
+        sqlite_store, note("a"), fail, refuse, note("b")
     )
     assert (first, type(failed), type(refused), last) == (1, complaint, Refused, 1)
     kept = await sqlite_store.read(lambda tx: tx.all("select what from noted"))
@@ -219,15 +217,15 @@ async def test_a_verb_that_fails_among_others_undoes_itself_alone(
 # ---- events ----------------------------------------------------------------------------------
 
 
-async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> None:
+async def test_event_numbers_stay_dense_after_a_rollback(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
     team_id = (
         await store.write(teams.create, owner_id=OWNER, goal="Go", model="scripted/ada")
     ).team.id
-    await together(
+    await write_together(
         store,
         lambda tx: rename(tx, team_id, "a"),
-        lambda tx: stumble(tx, team_id),
+        lambda tx: rename_and_fail(tx, team_id),
         lambda tx: rename(tx, team_id, "b"),
     )
     await store.write(rename, team_id, "c")
@@ -237,7 +235,7 @@ async def test_events_stay_dense_whatever_was_undone_before(tmp_path: Path) -> N
     await store.close()
 
 
-async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -> None:
+async def test_event_numbers_continue_after_those_of_another_process(tmp_path: Path) -> None:
     store, other = (SqliteStore(tmp_path / "agiraph.db", ManualClock()) for _ in range(2))
     team_id = (
         await store.write(teams.create, owner_id=OWNER, goal="Go", model="scripted/ada")
@@ -251,26 +249,26 @@ async def test_an_event_of_another_program_is_numbered_on_from(tmp_path: Path) -
     await other.close()
 
 
-async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
+async def test_event_numbers_are_dense_and_a_reader_with_a_cursor_misses_none(
     store: Store, founded: NewTeam, database_url: str
 ) -> None:
-    """Many write, through two stores where there may be two; some fail after they have spoken."""
+    """Many writers, on PostgreSQL through two stores; some fail after they have emitted events."""
     embedded = database_url.startswith("sqlite:")
     other = store if embedded else await open_store(database_url, store.clock)
     team_id = founded.team.id
     start = await store.read(events.head, team_id)
 
-    def speak(tx: Tx, writer: int, number: int) -> None:
+    def emit_two(tx: Tx, writer: int, number: int) -> None:
         tx.emit(team_id, NodeCheckpoint(node_id=str(writer), summary=str(number)))
         tx.emit(team_id, NodeOutput(node_id=str(writer), text=str(number), bytes=number))
 
     async def write(writer: int) -> None:
         mine = (store, other)[writer % 2]
         for number in range(WRITES):
-            await mine.write(speak, writer, number)
+            await mine.write(emit_two, writer, number)
             if number % 4 == writer % 4:
-                with pytest.raises(Stumble):
-                    await mine.write(stumble, team_id)
+                with pytest.raises(VerbError):
+                    await mine.write(rename_and_fail, team_id)
 
     async def follow() -> list[Event]:
         seen: list[Event] = []
@@ -294,10 +292,10 @@ async def test_events_are_dense_and_a_reader_with_a_cursor_misses_none(
         await other.close()
 
 
-async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
+async def test_concurrent_appends_to_a_thread_get_consecutive_places(
     store: Store, founded: NewTeam
 ) -> None:
-    """Two answers at once go into one thread: the second must see what the first has written."""
+    """Of two concurrent appends to a thread, the second must see what the first has written."""
     thread = Thread(
         id=ThreadId("t_1"),
         team_id=founded.team.id,
@@ -318,7 +316,7 @@ async def test_whoever_waits_for_a_thread_finds_its_end_as_it_is_then(
 
 
 async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
-    """Whoever copies agiraph.db while nothing runs has everything."""
+    """A copy of agiraph.db, made while nothing runs, has everything."""
     store = SqliteStore(tmp_path / "agiraph.db", ManualClock())
     await store.write(teams.create, owner_id=OWNER, goal="Be copied", model="scripted/ada")
     await store.read(rows.every)
@@ -341,20 +339,22 @@ async def test_a_fresh_sqlite_file_gets_todays_tables_and_keeps_them(tmp_path: P
     url = f"sqlite:///{tmp_path / 'new.db'}"
     shape = "select name, sql from sqlite_master where type = 'table' order by name"
     await (await open_store(url, ManualClock())).close()
-    made = outside(url, shape)
+    made = query_outside(url, shape)
     await (await open_store(url, ManualClock())).close()
     ours = [name for name, _ in made if not name.startswith("passage_words_")]  # FTS5's own
     assert ours == TABLES
-    assert (outside(url, shape), outside(url, "pragma user_version")) == (
+    assert (query_outside(url, shape), query_outside(url, "pragma user_version")) == (
         made,
         [(migrate.newest(),)],
     )
 
 
-async def test_a_sqlite_file_from_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_a_sqlite_file_of_a_newer_version_is_refused_and_left_unchanged(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "newer.db"
     await (await open_store(f"sqlite:///{path}", ManualClock())).close()
-    outside(f"sqlite:///{path}", "pragma user_version = 999")
+    query_outside(f"sqlite:///{path}", "pragma user_version = 999")
     before = path.read_bytes()
     with pytest.raises(StoreDamaged, match=r"newer\.db was written by a newer agiraph .*999"):
         await open_store(f"sqlite:///{path}", ManualClock())
@@ -367,7 +367,7 @@ def empty_database(postgres: Server, name: str) -> str:
     return postgres.url(name)
 
 
-async def test_postgres_is_upgraded_once_however_many_try(postgres: Server) -> None:
+async def test_concurrent_upgrades_of_postgres_apply_each_migration_once(postgres: Server) -> None:
     url = empty_database(postgres, "fresh_upgrade")
     applied = await asyncio.gather(*(asyncio.to_thread(upgrade, url) for _ in range(4)))
     await install(url)
@@ -375,12 +375,14 @@ async def test_postgres_is_upgraded_once_however_many_try(postgres: Server) -> N
     assert sorted(applied) == [[], [], [], NAMES]
     assert upgrade(url) == []
     tables = "select table_name from information_schema.tables where table_schema = 'public'"
-    ours = {name for (name,) in outside(url, tables) if not name.startswith("pgqueuer")}
+    ours = {name for (name,) in query_outside(url, tables) if not name.startswith("pgqueuer")}
     assert ours == {*TABLES, "schema_version"}
     await (await open_store(url, ManualClock())).close()
 
 
-async def test_a_postgres_without_an_upgrade_is_refused_with_the_way_out(postgres: Server) -> None:
+async def test_a_postgres_without_an_upgrade_is_refused_with_the_command_to_run(
+    postgres: Server,
+) -> None:
     url = empty_database(postgres, "never_upgraded")
     with pytest.raises(StoreDamaged) as refused:
         await open_store(url, ManualClock())
@@ -390,7 +392,9 @@ async def test_a_postgres_without_an_upgrade_is_refused_with_the_way_out(postgre
     )
 
 
-async def test_a_postgres_from_the_future_is_refused_and_left_alone(postgres: Server) -> None:
+async def test_a_postgres_of_a_newer_version_is_refused_and_left_unchanged(
+    postgres: Server,
+) -> None:
     url = postgres.fresh()
     with psycopg.connect(url) as connection:
         connection.execute("insert into schema_version values (999)")

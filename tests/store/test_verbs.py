@@ -1,4 +1,4 @@
-"""Whatever can be called is a verb, and whatever breaks while it is written reaches its caller."""
+"""Any callable can be a verb, and an error while it is written reaches its caller."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,8 +17,8 @@ PATIENCE_S = 20.0
 """Far longer than a write takes; a writer that stopped would never answer."""
 
 
-class Stumble(Exception):
-    """A mistake of the verb, or of the store."""
+class VerbError(Exception):
+    """An error of the verb, or of the store."""
 
 
 def rename(tx: Tx, team_id: TeamId, name: str) -> str:
@@ -26,9 +26,9 @@ def rename(tx: Tx, team_id: TeamId, name: str) -> str:
     return name
 
 
-def stumble(tx: Tx, team_id: TeamId) -> None:
+def rename_and_fail(tx: Tx, team_id: TeamId) -> None:
     rename(tx, team_id, "never seen")
-    raise Stumble
+    raise VerbError
 
 
 class Renaming:
@@ -42,27 +42,27 @@ class Renaming:
 async def test_a_verb_without_a_name_is_run_like_any_other(
     store: Store, founded: NewTeam, verb: Callable[..., str]
 ) -> None:
-    """Fault points are named by the verb; one without a name once stopped the writer for good."""
+    """Fault points are named after the verb; a verb without a name once stopped the writer."""
     async with asyncio.timeout(PATIENCE_S):
         assert await store.write(verb, founded.team.id, name="new") == "new"
         assert (await store.read(TEAMS.get, founded.team.id)).name == "new"
-        with pytest.raises(Stumble):
-            await store.write(partial(stumble, team_id=founded.team.id))
+        with pytest.raises(VerbError):
+            await store.write(partial(rename_and_fail, team_id=founded.team.id))
         assert await store.write(rename, founded.team.id, "newer") == "newer"
 
 
 @pytest.mark.parametrize("step", ["before", "in", "after"])
-async def test_what_breaks_in_the_store_reaches_the_caller_and_nobody_else(
+async def test_an_error_in_the_store_reaches_only_its_caller(
     store: Store, founded: NewTeam, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    def break_down(point: str) -> None:
+    def fail_at_step(point: str) -> None:
         if point == f"db:{step}:rename":
-            raise Stumble
+            raise VerbError
 
     async with asyncio.timeout(PATIENCE_S):
         with monkeypatch.context() as patch:
-            patch.setattr(faultpoints, "armed", break_down)
-            with pytest.raises(Stumble):
+            patch.setattr(faultpoints, "armed", fail_at_step)
+            with pytest.raises(VerbError):
                 await store.write(rename, founded.team.id, "new")
         found = await store.read(TEAMS.get, founded.team.id)
         assert found.name == ("new" if step == "after" else founded.team.name)

@@ -13,7 +13,7 @@ from agiraph.services.members import roster
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, Says, World, call, says
-from tests.services.team import REST, gathered, put
+from tests.services.teams import ASK_THEN_FINISH, add_child, found_waiting_team
 
 S = NodeStatus
 GIVE = call("assign_task", agent="new:scripted/wes", task="Do it.", description="do it")
@@ -147,18 +147,18 @@ async def test_what_was_done_for_an_earlier_task_proves_nothing_for_the_next(wor
 async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a_newcomer(
     world: World,
 ) -> None:
-    founded, _ = await gathered(world, "bob")
+    founded, _ = await found_waiting_team(world, "bob")
     assert founded.node is not None
     await world.store.write(
         roster.hire, founded.team.id, name="reader", role="worker", model="scripted/hand",
         tools=("read_file",),
     )  # fmt: skip
-    reading = await put(world, founded, "wonder at files", needs_tools=("read_file",))
-    shell = await put(world, founded, "wonder at shells", needs_tools=("bash",))
+    reading = await add_child(world, founded, "wonder at files", needs_tools=("read_file",))
+    shell = await add_child(world, founded, "wonder at shells", needs_tools=("bash",))
     await world.store.write(_distribute, founded)
     await world.settle()
     assert [await who(world, n) for n in (reading, shell)] == ["bob", "worker"]
-    more = await put(world, founded, "wonder again", needs_tools=("read_file",))
+    more = await add_child(world, founded, "wonder again", needs_tools=("read_file",))
     await world.store.write(_distribute, founded)
     await world.settle()
     assert await who(world, more) == "reader"
@@ -167,9 +167,9 @@ async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a
 async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later(
     world: World,
 ) -> None:
-    founded, hands = await gathered(world, "bob", limits=Limits(agents=2))
-    asking = await put(world, founded, "wonder", to=hands["bob"])
-    waiting = await put(world, founded, "later")
+    founded, workers = await found_waiting_team(world, "bob", limits=Limits(agents=2))
+    asking = await add_child(world, founded, "wonder", to=workers["bob"])
+    waiting = await add_child(world, founded, "later")
     await world.settle()
     await world.store.write(_distribute, founded)
     node = await world.node(waiting)
@@ -188,9 +188,9 @@ async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later
 async def test_work_that_could_start_while_the_team_paused_is_handed_out_when_it_resumes(
     world: World,
 ) -> None:
-    founded, _ = await gathered(world, "bob")
+    founded, _ = await found_waiting_team(world, "bob")
     await world.store.write(pause, founded.team.id)
-    node_id = await put(world, founded, "later")
+    node_id = await add_child(world, founded, "later")
     await world.store.write(_distribute, founded)
     await world.settle()
     assert (await world.node(node_id)).status is S.PENDING
@@ -201,7 +201,7 @@ async def test_work_that_could_start_while_the_team_paused_is_handed_out_when_it
 
 async def test_tools_that_nobody_can_have_are_refused(world: World) -> None:
     make = call("create_work_node", task="Fly.", tools=["fly", "bash"])
-    founded, _ = await gathered(world, lead=(says(make), *REST))
+    founded, _ = await found_waiting_team(world, lead=(says(make), *ASK_THEN_FINISH))
     assert founded.node is not None
     [answer] = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
     assert answer.startswith("There are no tools called fly. There are: ask_human, ")
@@ -215,12 +215,12 @@ async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) 
         says(publish()),
         says(publish()),
     )
-    founded, _ = await gathered(world)
+    founded, _ = await found_waiting_team(world)
     worker = await world.store.write(
         roster.hire, founded.team.id, name="wes", role="worker", model="scripted/wes"
     )
     for task in ("first", "second"):
-        await put(world, founded, task, to=worker)
+        await add_child(world, founded, task, to=worker)
         await world.settle()
     assert "The key is under the mat." not in wes.requests[0].system
     assert "The key is under the mat." in wes.requests[-1].system

@@ -15,7 +15,7 @@ from agiraph.services.triggers import promises
 from agiraph.store import triggers as rows
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.services.staging import pass_time
+from tests.services.stages import pass_time
 
 DONE = says(call("finish", summary="done"))
 

@@ -1,4 +1,4 @@
-"""Backups: `agiraph backup` while everything goes on, and `agiraph restore` of each elsewhere.
+"""Backups: `agiraph backup` while the server works, and `agiraph restore` of each elsewhere.
 
 A backup that reports success restores, holds every message acknowledged before it began, and its
 rows and files agree. A backup that was killed leaves a whole file or none.
@@ -22,7 +22,7 @@ from agiraph.store import events, messages, nodes, teams
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from tests.faults.attack.chat import Chat
-from tests.faults.attack.ground import Ground, demand
+from tests.faults.attack.context import Context, require
 from tests.faults.attack.host import Host
 
 SECONDS = 120.0
@@ -30,7 +30,7 @@ SECONDS = 120.0
 
 @dataclass(slots=True, kw_only=True)
 class Backups:
-    ground: Ground
+    context: Context
     host: Host
     chats: list[Chat]
     name: str = "backups"
@@ -40,7 +40,7 @@ class Backups:
     def folder(self) -> Path:
         return self.host.home.parent
 
-    async def found(self) -> None:
+    async def set_up(self) -> None:
         return
 
     async def act(self) -> None:
@@ -51,21 +51,21 @@ class Backups:
             return
         home = self.folder / file.name.removesuffix(".tar.gz")
         code = await self._run("restore", str(file), home=home)
-        demand(code == 0, "restoring", file.name, "ended with", code, self._log())
+        require(code == 0, "restoring", file.name, "ended with", code, self._log())
         await self._check(home, acknowledged)
         self.counts["restored"] += 1
         shutil.rmtree(home)
         file.unlink()
-        await asyncio.sleep(self.ground.chance.uniform(0.5, 3.0))
+        await asyncio.sleep(self.context.chance.uniform(0.5, 3.0))
 
     async def _back_up(self, file: Path) -> bool:
         """Make a backup; every fifth is killed. Return whether there is one to restore."""
         is_killed = self.counts["backups"] % 5 == 0
-        seconds = self.ground.chance.uniform(0.1, 1.0) if is_killed else None
+        seconds = self.context.chance.uniform(0.1, 1.0) if is_killed else None
         code = await self._run("backup", str(file), kill_after=seconds)
         self.counts["killed backups"] += code == -signal.SIGKILL
-        demand(code in (0, -signal.SIGKILL), "a backup ended with", code, self._log())
-        demand(code != 0 or file.exists(), "a backup reported success and is not there")
+        require(code in (0, -signal.SIGKILL), "a backup ended with", code, self._log())
+        require(code != 0 or file.exists(), "a backup reported success and is not there")
         for partial in self.folder.glob(f".{file.name}.*"):  # of one that was killed
             partial.unlink()
         return file.exists()
@@ -79,7 +79,7 @@ class Backups:
             async with asyncio.timeout(SECONDS if kill_after is None else kill_after):
                 await process.communicate()
         except TimeoutError:
-            demand(kill_after is not None, *arguments, "hangs", self._log())
+            require(kill_after is not None, *arguments, "hangs", self._log())
         finally:
             if process.returncode is None:
                 process.kill()
@@ -103,16 +103,16 @@ class Backups:
         for team in await store.read(teams.page, limit=500):
             told = await store.read(events.after, team.id, 0, limit=1_000_000)
             dense = [event.seq for event in told] == list(range(1, len(told) + 1))
-            demand(dense, "a backup has gaps in the events of", team.name)
+            require(dense, "a backup has gaps in the events of", team.name)
         for chat in self.chats:
             team, agent = TeamId(chat.team), AgentId(chat.agent)
             said = [m.text for m in await store.read(messages.conversation, team, agent, OWNER)]
             kept = [text for text in said if text in set(acknowledged[chat.agent])]
             lost = [text for text in acknowledged[chat.agent] if text not in kept]
-            demand(not lost, "a backup lacks messages that were acknowledged before it:", lost)
-            demand(kept == acknowledged[chat.agent], "a backup has messages out of order or twice")
+            require(not lost, "a backup lacks messages that were acknowledged before it:", lost)
+            require(kept == acknowledged[chat.agent], "a backup has messages out of order or twice")
 
-    async def glance(self) -> None:
+    async def quick_check(self) -> None:
         return
 
     async def check(self) -> Counter[str]:
@@ -120,20 +120,20 @@ class Backups:
 
 
 async def _check_files(store: Store, home: Home) -> None:
-    """What completed nodes published is there, with the hashes that their rows name."""
+    """Check that the published files of completed nodes exist, with the hashes of their rows."""
     for team in await store.read(teams.page, limit=500):
         for node in await store.read(nodes.board, team.id, limit=100_000):
             if node.status is not NodeStatus.COMPLETED or not node.manifest:
                 continue
             folder = home.team(team.id).node(node.id)
-            demand(folder.verify() == [], "a backup has damaged files of", node.id)
+            require(folder.verify() == [], "a backup has damaged files of", node.id)
             same = folder.manifest().files == node.manifest
-            demand(same, "rows and files of a backup differ on", node.id)
+            require(same, "rows and files of a backup differ on", node.id)
 
 
 def check_database(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         [(said,)] = connection.execute("pragma integrity_check").fetchall()
-        demand(said == "ok", "integrity_check of", path.name, "says", said)
+        require(said == "ok", "integrity_check of", path.name, "says", said)
         wrong = connection.execute("pragma foreign_key_check").fetchall()
-        demand(not wrong, "foreign_key_check of", path.name, "says", wrong)
+        require(not wrong, "foreign_key_check of", path.name, "says", wrong)

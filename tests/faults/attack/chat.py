@@ -1,7 +1,7 @@
-"""Chat: a person who sends orders, nudges, asks for approvals and answers questions.
+"""Chat: a person sends orders and nudges, approves calls and answers questions.
 
-Every acknowledged message is there once and in order; every order in it becomes one call; what a
-call does happens at most once; an approval and an answer reach the call they were given for.
+Every acknowledged message is stored once and in order; every order in it becomes one call; a call
+takes effect at most once; each approval and answer reaches its own call.
 """
 
 import asyncio
@@ -9,63 +9,66 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.attack.ground import Ground, demand
+from tests.faults.attack.context import Context, require
 from tests.faults.attack.model import ORDER, command, order, orders
-from tests.faults.attack.person import QUESTION, is_approved, words_for
+from tests.faults.attack.person import QUESTION, answer_for, is_approved
 
 PAUSE_SECONDS = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
 class Chat:
-    ground: Ground
+    context: Context
     name: str
     kinds: tuple[str, ...] = ("stamp", "stamp", "approve", "ask")
     team: str = ""
     agent: str = ""
     acknowledged: list[str] = field(default_factory=list[str])
 
-    async def found(self) -> None:
+    async def set_up(self) -> None:
         rule = {"tool": "bash", "action": "ask", "pattern": "*/approve"}
-        team = await self.ground.found(self.name, permissions=[rule])
+        team = await self.context.create_team(self.name, permissions=[rule])
         self.team, self.agent = team["id"], team["coordinator_id"]
 
     async def act(self) -> None:
         """Send one message until it is acknowledged; seldom to an agent that is at work."""
-        chance = self.ground.chance
-        now = await self.ground.client.ask("GET", f"/api/agents/{self.agent}")
+        chance = self.context.chance
+        now = await self.context.client.ask("GET", f"/api/agents/{self.agent}")
         if now["status"] != "idle" and chance.random() < 0.8:
             await asyncio.sleep(PAUSE_SECONDS)
             return
-        number = next(self.ground.numbers)
+        number = next(self.context.numbers)
         body = {
             "message": order(chance.choice(self.kinds), number),
             "mode": "send" if chance.random() < 0.3 else "nudge",
             "client_id": f"c{number}",
         }
-        got = await self.ground.client.ask("POST", f"/api/agents/{self.agent}/send", body)
+        got = await self.context.client.ask("POST", f"/api/agents/{self.agent}/send", body)
         self.acknowledged.append(got["text"])
 
-    async def glance(self) -> None:
-        """The newest acknowledged messages are there, once and in order."""
-        said, last = list(self.acknowledged), 15  # a page of 100 has room for all about them
-        page = await self.ground.client.ask("GET", f"/api/agents/{self.agent}/conversation")
+    async def quick_check(self) -> None:
+        """Check that the newest acknowledged messages are stored once and in order."""
+        said, last = (
+            list(self.acknowledged),
+            15,
+        )  # all of them and their answers fit on a page of 100
+        page = await self.context.client.ask("GET", f"/api/agents/{self.agent}/conversation")
         shown = _ordered(page)
         recent = [text for text in said[-last:] if text in shown]
         places = [shown.index(text) for text in recent]
-        demand(places == sorted(places), self.name, "out of order", shown[-last:], said[-last:])
-        demand(len(shown) == len(set(shown)), self.name, "told twice", shown)
-        demand(recent == said[-last:], self.name, "lost", said[-last:], shown)
+        require(places == sorted(places), self.name, "out of order", shown[-last:], said[-last:])
+        require(len(shown) == len(set(shown)), self.name, "stored twice", shown)
+        require(recent == said[-last:], self.name, "lost", said[-last:], shown)
         self._check_ledger()
 
     async def check(self) -> Counter[str]:
-        said = await self.ground.client.conversation(self.agent)
+        said = await self.context.client.conversation(self.agent)
         told = _ordered(said)
-        demand(told == self.acknowledged, self.name, "messages", told, self.acknowledged)
+        require(told == self.acknowledged, self.name, "messages", told, self.acknowledged)
         replies = [m["in_reply_to"] for m in said if m["sender"] == self.agent]
         twice = [to for to, times in Counter(replies).items() if to and times > 1]
-        demand(not twice, self.name, "replied twice to", twice)
-        threads = await self.ground.client.threads(self.agent)
+        require(not twice, self.name, "replied twice to", twice)
+        threads = await self.context.client.threads(self.agent)
         calls = _calls(threads)
         heard = [turn["text"] for thread in threads for turn in thread["turns"]]
         self._check_ledger()
@@ -80,51 +83,59 @@ class Chat:
 
     def _check_ledger(self) -> None:
         for kind in ("stamp", "approve"):
-            happened = self.ground.ledger.counts(kind)
+            happened = self.context.ledger.counts(kind)
             twice = {n: happened[str(n)] for n in self._numbers(kind) if happened[str(n)] > 1}
-            demand(not twice, self.name, kind, "commands ran twice:", twice)
+            require(not twice, self.name, kind, "commands ran twice:", twice)
 
     def _one(self, calls: "Calls", name: str, about: str) -> Any:
-        """The tool turn that answers the only such call."""
+        """Return the answer of the only call with this name and argument."""
         answers = calls[name, about]
-        demand(len(answers) == 1, self.name, name, about, "was called", len(answers), "times")
-        demand(answers[0] is not None, self.name, name, about, "has no answer")
+        require(len(answers) == 1, self.name, name, about, "was called", len(answers), "times")
+        require(answers[0] is not None, self.name, name, about, "has no answer")
         return answers[0]
 
     def _check_stamps(self, calls: "Calls") -> None:
-        happened = self.ground.ledger.counts("stamp")
+        happened = self.context.ledger.counts("stamp")
         for number in self._numbers("stamp"):
-            told = self._one(calls, "bash", command(self.ground.ledger, "stamp", number))
+            told = self._one(calls, "bash", command(self.context.ledger, "stamp", number))
             known = happened[str(number)] == 1 or told["failed"]
-            demand(known, self.name, "stamp", number, "did not happen; told", told["text"])
+            require(
+                known, self.name, "stamp", number, "did not run; the model was told", told["text"]
+            )
 
     async def _check_approvals(self, calls: "Calls") -> None:
-        happened = self.ground.ledger.counts("approve")
+        happened = self.context.ledger.counts("approve")
         asked: dict[int, list[Any]] = defaultdict(list)
-        for item in await self.ground.client.inbox():
+        for item in await self.context.client.inbox():
             if item["message"]["kind"] == "approval" and item["message"]["team_id"] == self.team:
                 asked[_number_of(item["message"])].append(item)
         for number in self._numbers("approve"):
             about = self.name, "approval", number
-            demand(len(asked[number]) == 1, *about, "asked", len(asked[number]), "times")
+            require(len(asked[number]) == 1, *about, "asked", len(asked[number]), "times")
             [item] = asked[number]
             wanted = "approve" if is_approved(number) else "deny"
-            demand(item["message"]["decision"] == wanted, *about, item)
-            told = self._one(calls, "bash", command(self.ground.ledger, "approve", number))
+            require(item["message"]["decision"] == wanted, *about, item)
+            told = self._one(calls, "bash", command(self.context.ledger, "approve", number))
             ran = happened[str(number)]
             if not is_approved(number):
-                demand(ran == 0, *about, "was denied and happened")
+                require(ran == 0, *about, "was denied and ran")
                 was_told = "refused" in told["text"] or _is_interrupted(told)
-                demand(told["failed"] and was_told, *about, told["text"])
-            demand(ran == 1 or told["failed"], *about, "did not happen; told", told["text"])
+                require(told["failed"] and was_told, *about, told["text"])
+            require(
+                ran == 1 or told["failed"], *about, "did not run; the model was told", told["text"]
+            )
 
     def _check_answers(self, calls: "Calls", heard: list[str]) -> None:
-        """A question that a message interrupted gets its answer as a message."""
+        """Check that each answer arrived; that of an interrupted question comes as a message."""
         for number in self._numbers("ask"):
             told = self._one(calls, "ask_human", QUESTION.format(number=number))
             about = self.name, "answer", number, "is", told["text"]
-            demand(words_for(number) in told["text"] or _is_interrupted(told), *about)
-            demand(any(words_for(number) in text for text in heard), *about, "and never came")
+            require(answer_for(number) in told["text"] or _is_interrupted(told), *about)
+            require(
+                any(answer_for(number) in text for text in heard),
+                *about,
+                "and the answer never came",
+            )
 
 
 Calls = dict[tuple[str, str], list[Any]]
@@ -143,7 +154,7 @@ def _calls(threads: list[Any]) -> Calls:
 
 
 def _is_interrupted(told: dict[str, Any]) -> bool:
-    """Whether a message came while the call waited for the person, and ended its wait."""
+    """Return whether a message ended this call's wait for the person."""
     return told["text"].startswith(("Not answered yet", "Not approved yet"))
 
 
@@ -156,5 +167,5 @@ def _number_of(approval: dict[str, Any]) -> int:
     return int(approval["call"]["arguments"]["command"].partition("echo ")[2].split()[0])
 
 
-def chats(ground: Ground, count: int) -> list[Chat]:
-    return [Chat(ground=ground, name=f"chat {place}") for place in range(count)]
+def chats(context: Context, count: int) -> list[Chat]:
+    return [Chat(context=context, name=f"chat {place}") for place in range(count)]

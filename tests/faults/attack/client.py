@@ -1,4 +1,4 @@
-"""Client: retries every request until the server has acknowledged it, under the same key."""
+"""Client: retries every request, with the same key, until the server acknowledges it."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ class Client:
         return [thread | {"turns": await self._turns(thread["id"])} for thread in found]
 
     async def conversation(self, agent: str) -> list[Any]:
-        """Everything that the person and the agent said to each other, oldest first."""
+        """Return all messages between the person and the agent, oldest first."""
         got: list[Any] = []
         path = f"/api/agents/{agent}/conversation?limit={PAGE}&before="
         while page := await self.ask("GET", path + (got[0]["id"] if got else "")):

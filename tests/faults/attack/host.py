@@ -1,4 +1,4 @@
-"""Host: `agiraph up` in a process of its own, started again whenever it is killed."""
+"""Host: runs `agiraph up` in a subprocess, kills it and starts it again."""
 
 import asyncio
 import os
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from tests.faults.attack import processes
 from tests.faults.attack.client import TOKEN
+from tests.faults.attack.context import require
 from tests.faults.attack.entry import MODULE, PLANTED
-from tests.faults.attack.ground import demand
 
 REPOSITORY = Path(__file__).parents[3]
 START_SECONDS = 120.0
-"""For a start on a busy machine; a server that takes longer hangs."""
+"""The timeout for a start on a busy machine."""
 STOP_SECONDS = 60.0
 ORPHAN_SECONDS = 20.0
-"""For the kernel and the supervisors to end what a killed server had started."""
+"""The time for the kernel and the supervisors to end the commands of a killed server."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,12 +28,12 @@ class Host:
     environment: dict[str, str]
     planted: str = ""
     process: asyncio.subprocess.Process | None = None
-    harm: Counter[str] = field(default_factory=Counter[str])
+    faults: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def kills(self) -> int:
         """How often the server was ended; pauses do not count."""
-        return self.harm.total() - self.harm["paused"]
+        return self.faults.total() - self.faults["paused"]
 
     @property
     def log(self) -> Path:
@@ -62,11 +62,11 @@ class Host:
             )
 
     async def begin(self) -> None:
-        """Start the server and do not wait for it."""
+        """Start the server without waiting until it is ready."""
         self.process = await self.run("up")
 
     async def start(self) -> None:
-        """Start the server and wait until it serves."""
+        """Start the server and wait until it is ready."""
         await self.begin()
         assert self.process is not None
         assert self.process.stdout is not None
@@ -74,7 +74,7 @@ class Host:
         async with asyncio.timeout(START_SECONDS):
             while b"is up" not in said:
                 line = await self.process.stdout.readline()
-                demand(bool(line), "the server did not start:", self.log.read_text()[-2000:])
+                require(bool(line), "the server did not start:", self.log.read_text()[-2000:])
                 said += line
 
     async def kill(self) -> None:
@@ -83,21 +83,25 @@ class Host:
     async def terminate(self) -> None:
         await self._end(signal.SIGTERM, "terminated")
         assert self.process is not None
-        demand(self.process.returncode == 0, "SIGTERM ended it with", self.process.returncode)
+        require(
+            self.process.returncode == 0,
+            "after SIGTERM the server exited with",
+            self.process.returncode,
+        )
 
     async def pause(self, seconds: float) -> None:
-        """Stop the process as a suspended machine would, and let it go on."""
+        """Suspend the process with SIGSTOP for a while, as a suspended machine does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)
-        self.harm["paused"] += 1
+        self.faults["paused"] += 1
 
     async def _end(self, number: int, name: str) -> None:
         assert self.process is not None
         self.process.send_signal(number)
         async with asyncio.timeout(STOP_SECONDS):
             await self.process.wait()
-        self.harm[name] += 1
+        self.faults[name] += 1
         left = await processes.until_gone(str(self.home.parent), ORPHAN_SECONDS)
-        demand(not left, f"processes outlive the {name} server:", left)
+        require(not left, f"processes outlive the {name} server:", left)

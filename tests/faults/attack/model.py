@@ -1,18 +1,18 @@
-"""Model: does what the numbered orders in its messages say, each once per thread.
+"""Model: carries out the numbered orders in its messages, each once per thread.
 
-It reads nothing but the request, so it goes on after any crash. It never repeats a call by itself,
-whatever it is told became of it: an effect that happens twice was repeated by the runtime.
+It depends on the request alone, so it continues after any crash. It never repeats a call by itself,
+whatever its answer: an effect that happens twice was repeated by the runtime.
 """
 
 import re
 from collections.abc import Callable
 
 from agiraph.testing.model_server import Call, Delay, Seen, Step, call, says
-from tests.faults.attack.ground import Ledger
+from tests.faults.attack.context import Ledger
 
 ORDER = re.compile(r"<<(stamp|approve|ask|program|research|hook|wake) (\d+)>>")
 SLOWEST = 0.15
-"""Seconds a call to the model may take: long enough for a kill to fall into it."""
+"""The longest model call in seconds: long enough for a kill during the call."""
 _URL = re.compile(r"^   (http://\S+)", re.MULTILINE)
 
 
@@ -25,7 +25,7 @@ def orders(text: str, kind: str) -> list[int]:
 
 
 def command(ledger: Ledger, kind: str, number: int) -> str:
-    """The shell command that stamps; every third takes a while, so that kills hit it."""
+    """Return a command that appends the number to the ledger; every third one runs longer."""
     pause = "sleep 0.2; " if number % 3 == 0 else ""
     return f"{pause}echo {number} >> {ledger.file(kind)}"
 

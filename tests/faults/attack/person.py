@@ -1,10 +1,10 @@
-"""Person: answers every question and approval in the inbox, as its number says."""
+"""Person: answers every question and approval in the inbox; its number decides how."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.attack.ground import Ground
+from tests.faults.attack.context import Context
 
 QUESTION = "What about number {number}?"
 AGAIN = "Try again."
@@ -16,22 +16,22 @@ def is_approved(number: int) -> bool:
     return number % 3 != 1
 
 
-def words_for(number: int) -> str:
+def answer_for(number: int) -> str:
     return f"The answer for {number} is {number * 7}."
 
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    ground: Ground
+    context: Context
 
     async def act(self) -> bool:
-        """Answer what waits for an answer; return whether anything did."""
-        page = await self.ground.client.ask("GET", "/api/inbox")
+        """Answer all open questions and approvals; return whether there were any."""
+        page = await self.context.client.ask("GET", "/api/inbox")
         waiting = [item["message"] for item in page["items"] if item["needs_answer"]]
         for message in waiting:
             path = f"/api/inbox/{message['id']}/answer"
             answer = self._answer(message)
-            await self.ground.client.ask("POST", path, answer, key=f"answer {message['id']}")
+            await self.context.client.ask("POST", path, answer, key=f"answer {message['id']}")
         return bool(waiting)
 
     def _answer(self, message: dict[str, Any]) -> dict[str, str]:
@@ -40,7 +40,7 @@ class Person:
             approved = found is None or is_approved(int(found[1]))
             return {"decision": "approve" if approved else "deny"}
         if found := _QUESTION.search(message["text"]):
-            return {"text": words_for(int(found[1]))}
-        # The server was killed so often at one step of this node that it asks before it goes on.
-        self.ground.restarted_by_person[message["node_id"]] += 1
+            return {"text": answer_for(int(found[1]))}
+        # The server was killed so often at one step of this node that the node asks what to do.
+        self.context.restarted_by_person[message["node_id"]] += 1
         return {"text": AGAIN}

@@ -1,4 +1,4 @@
-"""Planted: bugs that the entry arms in the server's process, to show that the attack finds them."""
+"""Planted: bugs that the entry plants in the server, to show that the attack finds them."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def early_acknowledgement() -> None:
 
 
 def repeated_report() -> None:
-    """A start delivers the newest report of each team again."""
+    """Each start delivers the newest report of each team again."""
     start = Runtime.start
 
     def again(tx: Tx) -> None:
@@ -58,7 +58,7 @@ def repeated_report() -> None:
 
 
 def gap_in_events() -> None:
-    """The first event after a start leaves out a number."""
+    """The first event after a start skips a number."""
     append = events.append
     begun: set[str] = set()
 
@@ -71,7 +71,7 @@ def gap_in_events() -> None:
 
 
 def torn_backup() -> None:
-    """A backup leaves out the newest message of a person."""
+    """A backup lacks the newest message of a person."""
     rows = dump._rows
 
     def torn(tx: Tx, table: str, names: list[str], key: str) -> Any:
@@ -85,7 +85,7 @@ def torn_backup() -> None:
 
 
 def orphaned_commands() -> None:
-    """A command goes on when the server that started it is killed."""
+    """A command keeps running when its server is killed."""
     source = Path(supervisor.__file__).read_text()
     for old, new in (
         ("libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)", "pass"),
@@ -103,14 +103,14 @@ def orphaned_commands() -> None:
 class Planted(NamedTuple):
     arm: Callable[[], None]
     parts: tuple[str, ...]
-    """What must go on for it to come to light; the rest only takes time."""
+    """The parts of the attack that find it; the others would only take time."""
     says: str
-    """What the violation says, as a pattern."""
+    """A regular expression that the violation's message matches."""
 
 
 ALL: dict[str, Planted] = {
     "early_acknowledgement": Planted(
-        early_acknowledgement, ("wakings",), "webhook|acknowledged call|same delivery"
+        early_acknowledgement, ("triggers",), "webhook|acknowledged call|same delivery"
     ),
     "repeated_report": Planted(repeated_report, ("research",), "came to the inbox and the chat"),
     "gap_in_events": Planted(gap_in_events, ("chat",), "events of"),

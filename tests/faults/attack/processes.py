@@ -1,4 +1,4 @@
-"""Processes: which of those that an attack's server started are alive."""
+"""Processes: find and kill the processes that an attack's server started."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def alive(mark: str) -> list[str]:
-    """Command lines that contain the mark, without the test's own children: it ends those itself.
+    """Return command lines with the mark, without those of the test's own children.
 
     The mark is the attack's folder: every command of its agents names a file in it.
     """
@@ -17,7 +17,7 @@ def alive(mark: str) -> list[str]:
 
 
 def kill(mark: str) -> None:
-    """End what a failed attack left behind."""
+    """Kill the processes that a failed attack left behind."""
     for pid, _ in _alive(mark):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -37,7 +37,7 @@ def _command_lines() -> Iterator[tuple[int, str]]:
             continue
         try:
             raw = (entry / "cmdline").read_bytes()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended
             continue
         yield int(entry.name), raw.replace(b"\0", b" ").decode(errors="replace").strip()
 
@@ -51,7 +51,7 @@ def _parent(pid: int) -> int:
 
 
 async def until_gone(mark: str, seconds: float) -> list[str]:
-    """Wait until none is alive; return those that are after this time."""
+    """Wait until none is alive; after the timeout return those that still are."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while (left := alive(mark)) and loop.time() < end:  # noqa: ASYNC110

@@ -1,6 +1,6 @@
-"""Research: questions that an agent's researcher looks into on pages on loopback.
+"""Research: questions that a researcher answers from pages on loopback.
 
-Every report, or the word that there is none, comes once to the inbox and once to the chat.
+Every report or failure arrives once in the inbox and once in the chat.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from tests.faults.attack.ground import Ground, demand
+from tests.faults.attack.context import Context, require
 from tests.faults.attack.model import order, orders
 from tests.web.sites import Site, html, response, site
 
@@ -28,28 +28,28 @@ async def library() -> AsyncIterator[Site]:
 
 @dataclass(slots=True, kw_only=True)
 class Research:
-    ground: Ground
+    context: Context
     name: str = "research"
     team: str = ""
     agent: str = ""
     numbers: list[int] = field(default_factory=list[int])
 
-    async def found(self) -> None:
-        team = await self.ground.found(self.name)
+    async def set_up(self) -> None:
+        team = await self.context.create_team(self.name)
         self.team, self.agent = team["id"], team["coordinator_id"]
 
     async def act(self) -> None:
-        """Ask for research, seldom enough for a team that may hire 30 in a minute."""
-        team = await self.ground.client.ask("GET", f"/api/teams/{self.team}")
+        """Ask for research, slowly enough for the limit of 30 hires a minute."""
+        team = await self.context.client.ask("GET", f"/api/teams/{self.team}")
         if team["working"] < 2:
-            number = next(self.ground.numbers)
+            number = next(self.context.numbers)
             body = {"goal": f"Find out {order('research', number)}"}
             path = f"/api/agents/{self.agent}/research"
-            await self.ground.client.ask("POST", path, body, key=f"research {number}")
+            await self.context.client.ask("POST", path, body, key=f"research {number}")
             self.numbers.append(number)
-        await asyncio.sleep(self.ground.chance.uniform(2.2, 4.0))
+        await asyncio.sleep(self.context.chance.uniform(2.2, 4.0))
 
-    async def glance(self) -> None:
+    async def quick_check(self) -> None:
         await self._deliveries(at_rest=False)
 
     async def check(self) -> Counter[str]:
@@ -57,14 +57,14 @@ class Research:
         return Counter(research=len(self.numbers), reports=reports)
 
     async def _deliveries(self, *, at_rest: bool) -> int:
-        items = [item["message"] for item in await self.ground.client.inbox()]
+        items = [item["message"] for item in await self.context.client.inbox()]
         reports = [m for m in items if m["kind"] in ("report", "failure")]
-        said = await self.ground.client.conversation(self.agent)
+        said = await self.context.client.conversation(self.agent)
         arrived = Counter(n for m in reports for n in orders(m["title"], "research"))
         told = Counter(n for m in said for n in orders(m["text"], "research"))
         for number in self.numbers:
             counts = arrived[number], told[number]
             about = "research", number, "came to the inbox and the chat", counts, "times"
-            demand(max(counts) <= 1, *about)
-            demand(not at_rest or counts == (1, 1), *about)
+            require(max(counts) <= 1, *about)
+            require(not at_rest or counts == (1, 1), *about)
         return sum(m["kind"] == "report" for m in reports)

@@ -1,4 +1,4 @@
-"""Waking: a coordinator at rest, and what is to wake it."""
+"""Triggers: an idle coordinator, and the triggers that start work for it."""
 
 from typing import Any
 
@@ -16,13 +16,15 @@ OK = says(call("finish", summary="HEARTBEAT_OK"))
 DONE = says(call("finish", summary="done"))
 
 
-async def resting(world: World, *lines: Any, **more: Any) -> NewTeam:
-    """An infinite team whose coordinator has nothing to do."""
+async def found_idle_team(world: World, *lines: Any, **more: Any) -> NewTeam:
+    """Found an infinite team whose coordinator has nothing to do."""
     world.script("ada", *lines)
     return await world.found("Keep watch", mode="infinite", start=False, **more)
 
 
-async def make(world: World, founded: NewTeam, type: str, config: Any, **more: Any) -> Trigger:
+async def create_trigger(
+    world: World, founded: NewTeam, type: str, config: Any, **more: Any
+) -> Trigger:
     payload = more.pop("payload", {"task": "Look around"})
     made = await world.store.write(
         definitions.create,
@@ -35,7 +37,7 @@ async def make(world: World, founded: NewTeam, type: str, config: Any, **more: A
     return made.trigger
 
 
-async def now_of(world: World, trigger: Trigger) -> Trigger:
+async def reload(world: World, trigger: Trigger) -> Trigger:
     return await world.store.read(rows.TRIGGERS.get, trigger.id)
 
 
@@ -44,9 +46,9 @@ async def firings(world: World, trigger: Trigger) -> list[tuple[str, str, str]]:
     return [(f.slot, f.outcome, f.reason) for f in reversed(found)]
 
 
-async def woken(world: World, trigger: Trigger) -> list[WorkNode]:
+async def nodes_of(world: World, trigger: Trigger) -> list[WorkNode]:
     return [n for n in await world.board(trigger.team_id) if n.trigger_id == trigger.id]
 
 
-def work(tx: Tx, team_id: Any, agent_id: AgentId, task: str) -> WorkNode:
+def create_task(tx: Tx, team_id: Any, agent_id: AgentId, task: str) -> WorkNode:
     return planning.create(tx, team_id=team_id, task=task, source="user", assignee_id=agent_id)

@@ -1,4 +1,4 @@
-"""Words that come at any instant of a piece of work are answered once and heard once."""
+"""A person's message at any commit of a node is answered once and delivered to the work once."""
 
 import asyncio
 from pathlib import Path
@@ -19,8 +19,8 @@ from tests.runtime.waiting import Gate, until
 MOST_COMMITS = 40
 
 
-def _work() -> ReactiveModel:
-    """Two steps, then the end; asked again, the end at once."""
+def _two_step_model() -> ReactiveModel:
+    """Return a model that makes two steps and finishes; called again, it finishes at once."""
 
     def react(request: Request) -> Says:
         made = sum(t.role == "assistant" for t in request.transcript.turns)
@@ -32,7 +32,7 @@ def _work() -> ReactiveModel:
 
 
 async def _speak_at(world: World, commit: int, agent: Agent) -> asyncio.Future[Message]:
-    """Say something in the very moment of this commit; before it is known to anyone else."""
+    """Send a message at the nth commit, before any other subscriber sees that commit."""
     said: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
     left = commit
 
@@ -52,7 +52,7 @@ async def _speak_at(world: World, commit: int, agent: Agent) -> asyncio.Future[M
 
 
 @pytest.mark.parametrize("slow_reply", [False, True], ids=["quick reply", "slow reply"])
-async def test_words_at_every_commit_of_a_work_are_answered_once_and_heard_once(
+async def test_a_message_at_any_commit_of_a_node_is_answered_once_and_delivered_once(
     tmp_path: Path, slow_reply: bool
 ) -> None:
     heard_in: set[str] = set()
@@ -62,13 +62,13 @@ async def test_words_at_every_commit_of_a_work_are_answered_once_and_heard_once(
             gate = mouth.gate = Gate()
             if not slow_reply:
                 gate.set()
-            world.model("ada", _work())
+            world.model("ada", _two_step_model())
             founded = await world.found("Build the platform", start=False)
             ada = founded.coordinator
             said = await _speak_at(world, commit, ada)
-            await world.store.write(_set_to_work, ada)
+            await world.store.write(_create_node, ada)
             if slow_reply:
-                await _settled_but_for_the_reply(world, ada, gate)
+                await _settle_all_but_the_reply(world, ada, gate)
                 gate.set()
             await world.settle()
             if not said.done():
@@ -88,18 +88,18 @@ async def test_words_at_every_commit_of_a_work_are_answered_once_and_heard_once(
             assert len(as_mail) + len(as_work) == 1, commit
             heard_in.add("mail" if as_mail else "work")
     else:
-        raise AssertionError("the work has more commits than were tried")
+        raise AssertionError("the node has more commits than MOST_COMMITS")
     assert heard_in == {"mail", "work"}
 
 
-def _set_to_work(tx: Tx, agent: Agent) -> WorkNode:
+def _create_node(tx: Tx, agent: Agent) -> WorkNode:
     return planning.create(
         tx, team_id=agent.team_id, task="Lay the bricks", source="user", assignee_id=agent.id
     )
 
 
-async def _settled_but_for_the_reply(world: World, agent: Agent, gate: Gate) -> None:
-    """Return when nothing is under way but a reply that is held back, if even that."""
+async def _settle_all_but_the_reply(world: World, agent: Agent, gate: Gate) -> None:
+    """Wait until nothing runs, except for a reply that the gate holds back."""
     rested = asyncio.create_task(world.settle())
     held = asyncio.create_task(gate.reached())
     await asyncio.wait({rested, held}, return_when=asyncio.FIRST_COMPLETED)

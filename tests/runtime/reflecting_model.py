@@ -1,4 +1,4 @@
-"""A model that works, looks back and briefs as a test wrote down, and work it was not asked for."""
+"""ReflectingModel: a scripted model that works, reflects on its work and briefs the person."""
 
 import json
 from collections.abc import Callable
@@ -26,21 +26,21 @@ def briefing(title: str, text: str, score: float = 0.9) -> str:
 
 
 @dataclass(slots=True)
-class Thinker:
-    """Hands in whatever it is given; what it says of it are lists, the last entry for ever."""
+class ReflectingModel:
+    """Submits every task at once. Of `harvest` and `verdict` the last entry repeats."""
 
     name: str = "scripted/ada"
     harvest: list[Answer] = field(default_factory=lambda: [HARVEST])
     verdict: list[Answer] = field(default_factory=lambda: [SILENCE])
     work: Callable[[Request], Says] | None = None
     asked: list[tuple[str, tuple[Turn, ...], Any]] = field(default_factory=list)
-    """Every question about finished work: what it was, the turns shown, the schema."""
+    """Every question about finished work: its name, the turns that were sent, the schema."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         turns = tuple(request.transcript.spoken())
         ref = (turns[-1].ref or "").partition(":")[0]
         if ref not in ("harvest", "briefing"):
-            return as_reply((self.work or hand_in)(request))
+            return as_reply((self.work or submit)(request))
         self.asked.append((turns[-1].ref or "", turns, request.schema))
         answers = self.harvest if ref == "harvest" else self.verdict
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
@@ -53,12 +53,12 @@ class Thinker:
         return [name for name, _, _ in self.asked]
 
 
-def hand_in(request: Request) -> Says:
+def submit(request: Request) -> Says:
     ending = "finish" if any(tool.name == "finish" for tool in request.tools) else "publish"
     return says(call(ending, summary="Found what there is."))
 
 
-async def give(
+async def create_node(
     world: World,
     team_id: TeamId,
     agent_id: AgentId,
@@ -67,7 +67,7 @@ async def give(
     source: Source = "trigger",
     creator_id: str = SYSTEM,
 ) -> WorkNode:
-    """A piece of work, by default one that nobody asked for."""
+    """Create a node for an agent, by default one that no person or agent asked for."""
     return await world.store.write(
         planning.create,
         team_id=team_id,

@@ -1,4 +1,4 @@
-"""No node stands still: whatever breaks at its end, it ends, and stop ends it in any case."""
+"""No node gets stuck: an error while it ends fails it, and a cancel always ends it."""
 
 from typing import Any
 
@@ -9,22 +9,22 @@ from agiraph.services.lifecycle import endings
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.testing import World, says
-from tests.services.team import gathered, put
+from tests.services.teams import add_child, found_waiting_team
 
 
-def without_runner(tx: Tx, node_id: Any, owner: str | None) -> None:
-    """A node as it stands when its runner has gone without a word."""
+def remove_runner(tx: Tx, node_id: Any, owner: str | None) -> None:
+    """Put a node into the state in which a vanished runner leaves it."""
     NODES.update(tx, node_id, status=NodeStatus.RUNNING, owner=owner)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("is_owned", [True, False])
-async def test_stop_ends_a_node_that_nobody_runs(world: World, is_owned: bool) -> None:
-    founded, workers = await gathered(world, "bob")
-    node_id = await put(world, founded, "wonder", to=workers["bob"])
+async def test_a_cancel_ends_a_node_that_no_process_runs(world: World, is_owned: bool) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
     await world.settle()
     owner = world.runtime.engine._owner if is_owned else None  # pyright: ignore
-    await world.store.write(without_runner, node_id, owner)
+    await world.store.write(remove_runner, node_id, owner)
     await world.store.write(endings.cancel, node_id)
     await world.settle()
 
@@ -32,7 +32,7 @@ async def test_stop_ends_a_node_that_nobody_runs(world: World, is_owned: bool) -
 
 
 def break_inbox(tx: Tx) -> None:
-    """Let no message to the person be stored: any that a node's end wants to leave breaks it."""
+    """Make storing a message to the person fail, and with it the transaction that ends a node."""
     tx.run(
         "create trigger no_mail before insert on messages when new.recipient = 'human'"
         " and new.text like '%BREAK%' begin select raise(abort, 'no room for it'); end"
@@ -40,7 +40,7 @@ def break_inbox(tx: Tx) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_end_that_cannot_be_written_down_is_a_failure_and_no_standstill(
+async def test_a_node_whose_end_cannot_be_stored_fails_instead_of_hanging(
     world: World,
 ) -> None:
     await world.store.write(break_inbox)

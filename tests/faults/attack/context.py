@@ -1,4 +1,4 @@
-"""Ground: what all parts of an attack share, and the error they raise."""
+"""Context: what all parts of an attack share, and the error they raise."""
 
 import random
 from collections import Counter
@@ -15,15 +15,15 @@ class Violation(AssertionError):
     """An invariant does not hold."""
 
 
-def demand(holds: bool, *about: object) -> None:
-    """Raise `Violation` with everything that is known, unless the invariant holds."""
+def require(holds: bool, *about: object) -> None:
+    """Raise `Violation` with these details, unless the invariant holds."""
     if not holds:
         raise Violation(" ".join(str(part) for part in about))
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Files into which outside effects append a line each: what really happened, and how often."""
+    """Files to which each outside effect appends a line: what really happened, and how often."""
 
     folder: Path
 
@@ -38,16 +38,16 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Context:
     client: Client
     chance: random.Random
     ledger: Ledger
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    """Every message, task and call of an attack has a number of its own."""
+    """The numbers of messages, tasks and calls; each is used once in an attack."""
     restarted_by_person: Counter[str] = field(default_factory=Counter[str])
     """How often the person told a node to try again, by node id."""
 
-    async def found(self, name: str, **more: Any) -> dict[str, Any]:
-        """Create a team that works only on what it is sent."""
+    async def create_team(self, name: str, **more: Any) -> dict[str, Any]:
+        """Create a team that works only on messages and triggers."""
         body = {"goal": f"Serve as {name}", "mode": "infinite", "start": False, "learns": False}
         return await self.client.ask("POST", "/api/teams", body | more, key=f"team {name}")

@@ -1,4 +1,4 @@
-"""The database file removed, replaced or moved while it is open: refused, rescued, and said."""
+"""The open database file is removed, replaced or moved: writes are refused, the rows rescued."""
 
 import asyncio
 import logging
@@ -18,7 +18,13 @@ from agiraph.store import teams as rows
 from agiraph.store.sqlite import SqliteStore
 from agiraph.testing import ManualClock, World
 from tests.runtime.waiting import PatientClock
-from tests.store.test_surroundings import every, found, is_whole, pauses_and_goes_on, tell
+from tests.store.test_full_disk_and_locks import (
+    check_integrity,
+    check_pause_and_resume,
+    found_team,
+    read_back,
+    send_message,
+)
 
 
 @pytest.fixture
@@ -34,18 +40,18 @@ async def store(folder: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
-async def three(store: SqliteStore) -> tuple[NewTeam, list[MessageId]]:
-    team = await found(store)
-    return team, [await tell(store, team) for _ in range(3)]
+async def send_three_messages(store: SqliteStore) -> tuple[NewTeam, list[MessageId]]:
+    team = await found_team(store)
+    return team, [await send_message(store, team) for _ in range(3)]
 
 
-def kept(path: Path) -> list[str]:
-    is_whole(path)
+def stored_messages(path: Path) -> list[str]:
+    check_integrity(path)
     with closing(sqlite3.connect(path)) as connection:
         return [row[0] for row in connection.execute("select id from messages order by seq")]
 
 
-def rescued(folder: Path) -> list[Path]:
+def rescued_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("agiraph.db.rescued-*"))
 
 
@@ -64,87 +70,90 @@ def replace_by_older(path: Path) -> None:
     older.replace(path)
 
 
-@pytest.mark.parametrize("harm", [remove, replace_by_empty, replace_by_older])
+@pytest.mark.parametrize("damage", [remove, replace_by_empty, replace_by_older])
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
-async def test_a_write_is_refused_and_everything_acknowledged_is_saved(
-    store: SqliteStore, folder: Path, harm: object, suffix: str
+async def test_after_a_file_is_removed_or_replaced_writes_are_refused_and_rows_rescued(
+    store: SqliteStore, folder: Path, damage: object, suffix: str
 ) -> None:
-    team, told = await three(store)
-    harm(Path(f"{store.path}{suffix}"))  # type: ignore[operator]
+    team, acknowledged = await send_three_messages(store)
+    damage(Path(f"{store.path}{suffix}"))  # type: ignore[operator]
     with pytest.raises(StoreGone, match="was removed or replaced") as refusal:
-        await tell(store, team)
-    [saved] = rescued(folder)
+        await send_message(store, team)
+    [saved] = rescued_files(folder)
     assert f"All that was acknowledged is in {str(saved)!r}" in str(refusal.value)
-    assert (kept(saved), saved.stat().st_mode & 0o777) == (told, 0o600)
+    assert (stored_messages(saved), saved.stat().st_mode & 0o777) == (acknowledged, 0o600)
     with pytest.raises(StoreGone):
-        await tell(store, team)
-    assert rescued(folder) == [saved]  # once is enough
+        await send_message(store, team)
+    assert rescued_files(folder) == [saved]  # rescued only once
 
 
-async def test_a_saved_file_put_in_its_place_goes_on_after_a_restart(
+async def test_a_rescued_file_moved_back_works_after_a_restart(
     store: SqliteStore, folder: Path
 ) -> None:
-    team, told = await three(store)
+    team, acknowledged = await send_three_messages(store)
     store.path.unlink()
     with pytest.raises(StoreGone):
-        await tell(store, team)
-    [saved] = rescued(folder)
+        await send_message(store, team)
+    [saved] = rescued_files(folder)
     await store.close()
     for name in ("agiraph.db-wal", "agiraph.db-shm"):
         (folder / name).unlink(missing_ok=True)
     saved.rename(store.path)
     again = SqliteStore(store.path, ManualClock(), sole=True)
-    told.append(await tell(again, team))
-    assert await every(again, told) == told
+    acknowledged.append(await send_message(again, team))
+    assert await read_back(again, acknowledged) == acknowledged
     await again.close()
-    is_whole(store.path)
+    check_integrity(store.path)
 
 
-async def test_a_commit_into_a_file_removed_meanwhile_is_not_acknowledged(
+async def test_a_commit_to_a_file_that_was_just_removed_is_not_acknowledged(
     store: SqliteStore, folder: Path
 ) -> None:
-    team, told = await three(store)
+    team, acknowledged = await send_three_messages(store)
     connection = store._connection  # pyright: ignore[reportPrivateUsage]
     away = folder.with_name("away.db")
     connection.set_trace_callback(lambda sql: sql == "commit" and store.path.rename(away))
     with pytest.raises(StoreGone):
-        await tell(store, team)
+        await send_message(store, team)
     connection.set_trace_callback(None)
-    [saved] = rescued(folder)
-    assert (kept(saved)[:3], len(kept(saved))) == (told, 4)
-    away.rename(store.path)  # too late: whoever asked was told that nothing was written
+    [saved] = rescued_files(folder)
+    assert (stored_messages(saved)[:3], len(stored_messages(saved))) == (acknowledged, 4)
+    away.rename(store.path)  # too late: the caller was told that nothing was written
     with pytest.raises(StoreGone):
-        await tell(store, team)
+        await send_message(store, team)
 
 
-async def test_a_whole_folder_removed_leaves_the_rows_where_it_was(
+async def test_after_the_folder_is_removed_the_rows_are_rescued_to_the_same_path(
     store: SqliteStore, folder: Path
 ) -> None:
-    team, told = await three(store)
+    team, acknowledged = await send_three_messages(store)
     shutil.rmtree(folder)
     with pytest.raises(StoreGone):
-        await tell(store, team)
-    [saved] = rescued(folder)
-    assert (kept(saved), folder.stat().st_mode & 0o777) == (told, 0o700)
+        await send_message(store, team)
+    [saved] = rescued_files(folder)
+    assert (stored_messages(saved), folder.stat().st_mode & 0o777) == (acknowledged, 0o700)
 
 
-async def test_a_folder_moved_and_moved_back_goes_on_by_itself(
+async def test_a_folder_moved_away_and_back_accepts_writes_again(
     store: SqliteStore, folder: Path
 ) -> None:
-    team, told = await three(store)
+    team, acknowledged = await send_three_messages(store)
     moved = folder.rename(folder.with_name("moved"))
-    folder.mkdir()  # another one in its place
+    folder.mkdir()  # another folder in its place
     with pytest.raises(StoreGone, match="was moved to") as refusal:
-        await tell(store, team)
+        await send_message(store, team)
     assert str(moved) in str(refusal.value)
-    assert (rescued(folder), rescued(moved)) == ([], [])  # nothing is missing there
+    assert (rescued_files(folder), rescued_files(moved)) == (
+        [],
+        [],
+    )  # no rows are lost, so none are rescued
     folder.rmdir()
     moved.rename(folder)
-    told.append(await tell(store, team))
-    assert await every(store, told) == told
+    acknowledged.append(await send_message(store, team))
+    assert await read_back(store, acknowledged) == acknowledged
 
 
-async def test_a_reader_opened_late_makes_no_new_database(
+async def test_a_read_after_the_file_was_removed_creates_no_new_database(
     folder: Path,
 ) -> None:
     store = SqliteStore(folder / "agiraph.db", ManualClock())
@@ -155,12 +164,12 @@ async def test_a_reader_opened_late_makes_no_new_database(
     await store.close()
 
 
-async def test_an_idle_store_notices_by_itself(
+async def test_an_idle_store_notices_that_its_file_was_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "FILE_CHECK_S", 0.01)
     store = SqliteStore(folder / "agiraph.db", ManualClock())
-    _, told = await three(store)
+    _, acknowledged = await send_three_messages(store)
     said, loop = asyncio.Event(), asyncio.get_running_loop()
     heard = logging.Handler(logging.ERROR)
     heard.emit = lambda record: loop.call_soon_threadsafe(said.set) and None  # type: ignore[method-assign]
@@ -168,37 +177,37 @@ async def test_an_idle_store_notices_by_itself(
     store.path.unlink()
     await said.wait()
     logging.getLogger("agiraph.store").removeHandler(heard)
-    assert [kept(file) for file in rescued(folder)] == [told]
+    assert [stored_messages(file) for file in rescued_files(folder)] == [acknowledged]
     await store.close()
 
 
-async def test_a_store_that_is_closed_saves_what_was_lost_unnoticed(folder: Path) -> None:
+async def test_closing_a_store_rescues_the_rows_of_a_removed_file(folder: Path) -> None:
     store = SqliteStore(folder / "agiraph.db", ManualClock())
-    _, told = await three(store)
+    _, acknowledged = await send_three_messages(store)
     store.path.unlink()
     await store.close()
-    [saved] = rescued(folder)
-    assert kept(saved) == told
+    [saved] = rescued_files(folder)
+    assert stored_messages(saved) == acknowledged
 
 
-async def test_a_database_has_one_runtime_whatever_their_homes(
+async def test_a_second_runtime_on_the_same_database_is_refused(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     with pytest.raises(HomeInUse, match="already works on"):
         SqliteStore(store.path, ManualClock(), sole=True)
-    onlooker = SqliteStore(store.path, ManualClock())  # who only looks may
-    assert await onlooker.read(rows.every) == []
-    await onlooker.close()
+    reader = SqliteStore(store.path, ManualClock())  # a reader is allowed
+    assert await reader.read(rows.every) == []
+    await reader.close()
 
 
-async def test_a_team_pauses_while_its_home_is_away(tmp_path: Path) -> None:
+async def test_a_team_pauses_while_its_home_is_moved_away(tmp_path: Path) -> None:
 
     clock, home = PatientClock(), tmp_path / "home"
     async with World(home, clock=clock) as world:
-        await pauses_and_goes_on(
+        await check_pause_and_resume(
             world,
             clock,
             take=lambda: home.rename(tmp_path / "moved"),
             give=lambda: (tmp_path / "moved").rename(home),
         )
-    is_whole(home / "agiraph.db")
+    check_integrity(home / "agiraph.db")

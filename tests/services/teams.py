@@ -1,4 +1,4 @@
-"""A team whose coordinator waits for the person's word, and workers who do what their task says."""
+"""Teams: a coordinator that waits for a person's answer, and workers that follow their task."""
 
 import re
 from typing import Any
@@ -14,30 +14,30 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
 
-NOTHING = Budget(model_calls=0)
-"""What a node cannot be done with: it fails before its worker has said a word."""
+NO_MODEL_CALLS = Budget(model_calls=0)
+"""A budget with which a node fails before its first model call."""
 
 
-def obey(request: Request) -> Says:
-    """Ask, if the task is to wonder; else hand in."""
+def follow_task(request: Request) -> Says:
+    """Ask a question if the task says `wonder`, else submit."""
     turns = list(request.transcript.spoken())
     if "wonder" in turns[0].text and not any(turn.role == "tool" for turn in turns):
         return says(call("ask_human", question="May I?"))
     return says(call("publish", summary="done as told"))
 
 
-REST: tuple[Line, ...] = (
+ASK_THEN_FINISH: tuple[Line, ...] = (
     says(call("ask_human", question="Shall we?")),
     says(call("finish", summary="all done")),
 )
 
 
-async def gathered(
-    world: World, *names: str, lead: tuple[Line, ...] | Model = REST, **more: Any
+async def found_waiting_team(
+    world: World, *names: str, lead: tuple[Line, ...] | Model = ASK_THEN_FINISH, **more: Any
 ) -> tuple[NewTeam, dict[str, Agent]]:
-    """A team at rest: its coordinator has asked the person something, its workers are idle."""
+    """Found a team whose coordinator waits for a person's answer and whose workers are idle."""
     world.model("ada", ScriptedModel("scripted/ada", [*lead]) if isinstance(lead, tuple) else lead)
-    world.model("hand", ReactiveModel("scripted/hand", obey))
+    world.model("hand", ReactiveModel("scripted/hand", follow_task))
     founded = await world.found("Get it done", **more)
     workers = {
         name: await world.store.write(
@@ -49,13 +49,15 @@ async def gathered(
     return founded, workers
 
 
-def created(request: Request) -> list[str]:
-    """The ids of the nodes that this thread has put on the board, oldest first."""
+def created_ids(request: Request) -> list[str]:
+    """Return the ids of the nodes that this thread has created, oldest first."""
     said = "\n".join(turn.text for turn in request.transcript.spoken() if turn.role == "tool")
     return re.findall(r"(?:Created|background as) (node_\w+)", said)
 
 
-def _put(tx: Tx, founded: NewTeam, task: str, to: Agent | None, more: dict[str, Any]) -> WorkNode:
+def _create_child(
+    tx: Tx, founded: NewTeam, task: str, to: Agent | None, more: dict[str, Any]
+) -> WorkNode:
     assert founded.node is not None
     return planning.create(
         tx,
@@ -70,8 +72,8 @@ def _put(tx: Tx, founded: NewTeam, task: str, to: Agent | None, more: dict[str, 
     )
 
 
-async def put(
+async def add_child(
     world: World, founded: NewTeam, task: str, *, to: Agent | None = None, **more: Any
 ) -> NodeId:
-    """A piece of work of the coordinator's, on the board."""
-    return (await world.store.write(_put, founded, task, to, more)).id
+    """Create a child of the goal, in the coordinator's name; return its id."""
+    return (await world.store.write(_create_child, founded, task, to, more)).id

@@ -1,4 +1,4 @@
-"""Obedient: a model that does whatever it reads, wherever it stands; and a sink that hears it."""
+"""Obedient model: it follows every order that it reads; and a server that records what leaks."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ _ORDER = re.compile(
 
 
 def order(tool: str, /, **arguments: Any) -> str:
-    """A line that the model obeys; {SECRET} in it stands for what it must not tell."""
+    """Return a line that the model obeys; {SECRET} in it stands for the secret of the team."""
     return "ORDER " + json.dumps({"tool": tool, "with": arguments})
 
 
 def obey(request: Request) -> Says:
-    """The first order that was not carried out yet; if there is none, hand in."""
+    """Carry out the first order that was not carried out yet; if there is none, submit."""
     turns = list(request.transcript.spoken())
     made = [(c.name, c.arguments) for turn in turns for c in turn.calls]
     known = SECRET if SECRET in request.transcript.system else "unknown"
@@ -43,10 +43,10 @@ def obey(request: Request) -> Says:
     return says("Done.", call("publish", summary="Done.")) if is_worker else says("Done.")
 
 
-def obedient(out_there: "Sink") -> ReactiveModel:
+def obedient_model(attacker: "Sink") -> ReactiveModel:
     def react(request: Request) -> Says:
         said = obey(request)
-        out_there.tried += [made.name for made in said.calls]
+        attacker.tried += [made.name for made in said.calls]
         return said
 
     return ReactiveModel("scripted/obedient", react)
@@ -54,24 +54,24 @@ def obedient(out_there: "Sink") -> ReactiveModel:
 
 @dataclass
 class Sink(asyncio.DatagramProtocol):
-    """Somebody out there: keeps every byte that reaches it, by TCP and by UDP."""
+    """A server of an attacker: it records every byte that reaches it by TCP or UDP."""
 
-    heard: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
     pages: dict[str, str] = field(default_factory=dict[str, str])
     port: int = 0
     tried: list[str] = field(default_factory=list[str])
-    """What models were made to call."""
+    """The tools that the models called."""
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        self.heard += data
+        self.received += data
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             head = await reader.read(65536)
-            self.heard += head
+            self.received += head
             path = head.split(b" ")[1].decode().partition("?")[0] if b" " in head else "/"
             body = self.pages.get(path, "nothing here").encode()
             kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
@@ -81,12 +81,12 @@ class Sink(asyncio.DatagramProtocol):
             await writer.wait_closed()
 
     @property
-    def knows(self) -> bool:
-        return SECRET.encode() in self.heard
+    def has_secret(self) -> bool:
+        return SECRET.encode() in self.received
 
 
 @contextlib.asynccontextmanager
-async def sink() -> AsyncIterator[Sink]:
+async def open_sink() -> AsyncIterator[Sink]:
     opened = Sink()
     server = await asyncio.start_server(opened.serve, "127.0.0.1", 0)
     opened.port = server.sockets[0].getsockname()[1]
@@ -101,13 +101,13 @@ async def sink() -> AsyncIterator[Sink]:
         await server.wait_closed()
 
 
-def web(out_there: Sink, snippet: str = "") -> Web:
-    """A web in which every name leads to the sink."""
+def web(attacker: Sink, snippet: str = "") -> Web:
+    """Return a web access in which every host name resolves to the sink."""
 
     async def resolve(host: str, port: int) -> list[str]:
-        out_there.heard += host.encode()  # a name that is looked up has been told to others
+        attacker.received += host.encode()  # a DNS lookup leaks the host name, too
         return ["127.0.0.1"]
 
-    hit = Hit(title="bread", url=out_there.url("/page"), snippet=snippet or "bread")
+    hit = Hit(title="bread", url=attacker.url("/page"), snippet=snippet or "bread")
     policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
     return Web(fetcher=Fetcher(policy=policy), engine=LocalEngine([hit]))

@@ -1,4 +1,4 @@
-"""A full disk or a lock: what was acknowledged is kept, work waits, and goes on by itself."""
+"""A full disk or a lock: acknowledged rows are kept, work pauses and resumes by itself."""
 
 import asyncio
 import sqlite3
@@ -21,7 +21,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
-from agiraph.store import sqlite_connection as module
+from agiraph.store import sqlite_connection
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES
@@ -37,14 +37,14 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
-async def found(store: Store) -> NewTeam:
+async def found_team(store: Store) -> NewTeam:
     return await store.write(
         teams.create, owner_id=OWNER, goal="Fill the disk", model="scripted/ada", start=False
     )
 
 
-async def tell(store: Store, team: NewTeam) -> MessageId:
-    """Something to keep, a few pages long."""
+async def send_message(store: Store, team: NewTeam) -> MessageId:
+    """Store a message of a few pages; return its id."""
     said = await store.write(
         bus.send,
         team_id=team.team.id,
@@ -55,29 +55,29 @@ async def tell(store: Store, team: NewTeam) -> MessageId:
     return said.id
 
 
-async def tell_until_refused(store: Store, team: NewTeam) -> tuple[list[MessageId], Exception]:
-    told: list[MessageId] = []
+async def send_until_refused(store: Store, team: NewTeam) -> tuple[list[MessageId], Exception]:
+    acknowledged: list[MessageId] = []
     while True:
         try:
-            told.append(await tell(store, team))
+            acknowledged.append(await send_message(store, team))
         except StoreUnavailable as error:
-            return told, error
+            return acknowledged, error
 
 
-def is_whole(path: Path) -> None:
+def check_integrity(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
 
 
-async def every(store: Store, told: list[MessageId]) -> list[MessageId]:
-    return [(await store.read(MESSAGES.get, message)).id for message in told]
+async def read_back(store: Store, acknowledged: list[MessageId]) -> list[MessageId]:
+    return [(await store.read(MESSAGES.get, message)).id for message in acknowledged]
 
 
 # ---- a full disk -----------------------------------------------------------------------------
 
 
-async def limit(store: Store, *, more: int) -> None:
-    """Let the database grow by so many pages and no further."""
+async def limit_growth(store: Store, *, more: int) -> None:
+    """Limit the growth of the database to this many pages."""
 
     def set_limit(tx: object) -> None:
         [pages] = tx.one("pragma page_count")  # type: ignore[attr-defined]
@@ -86,40 +86,46 @@ async def limit(store: Store, *, more: int) -> None:
     await store.write(set_limit)
 
 
-async def test_a_full_database_refuses_and_keeps_all_it_acknowledged(store: SqliteStore) -> None:
-    team = await found(store)
-    await limit(store, more=200)
-    told, refusal = await tell_until_refused(store, team)
+async def test_a_full_database_refuses_writes_and_keeps_everything_acknowledged(
+    store: SqliteStore,
+) -> None:
+    team = await found_team(store)
+    await limit_growth(store, more=200)
+    acknowledged, refusal = await send_until_refused(store, team)
 
     assert (type(refusal), str(refusal)) == (
         StoreFull,
         f"No room left for {store.path}: free some disk space; work then resumes by itself.",
     )
-    assert len(told) >= 5
-    assert await every(store, told) == told
-    is_whole(store.path)
-    await limit(store, more=50)
-    told.append(await tell(store, team))
-    assert await every(store, told) == told
-    is_whole(store.path)
+    assert len(acknowledged) >= 5
+    assert await read_back(store, acknowledged) == acknowledged
+    check_integrity(store.path)
+    await limit_growth(store, more=50)
+    acknowledged.append(await send_message(store, team))
+    assert await read_back(store, acknowledged) == acknowledged
+    check_integrity(store.path)
 
 
-async def test_a_group_that_finds_no_room_is_refused_whole(store: SqliteStore) -> None:
-    team = await found(store)
-    await limit(store, more=30)
-    outcomes = await asyncio.gather(*(tell(store, team) for _ in range(64)), return_exceptions=True)
-    told = [o for o in outcomes if isinstance(o, str)]
+async def test_of_concurrent_writes_without_room_only_the_acknowledged_are_stored(
+    store: SqliteStore,
+) -> None:
+    team = await found_team(store)
+    await limit_growth(store, more=30)
+    outcomes = await asyncio.gather(
+        *(send_message(store, team) for _ in range(64)), return_exceptions=True
+    )
+    acknowledged = [o for o in outcomes if isinstance(o, str)]
     assert {type(o) for o in outcomes} <= {str, StoreFull}
     assert StoreFull in {type(o) for o in outcomes}
     with closing(sqlite3.connect(store.path)) as connection:
         kept = [row[0] for row in connection.execute("select id from messages order by seq")]
-    assert kept == told
-    is_whole(store.path)
+    assert kept == acknowledged
+    check_integrity(store.path)
 
 
 @contextmanager
 def small_disk(path: Path, *, kilobytes: int) -> Iterator[Path]:
-    """A disk of its own, where the machine lets us have one."""
+    """Mount a small tmpfs; skip the test where mounting is not permitted."""
     path.mkdir()
     options = f"size={kilobytes}k"
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", path], check=False)
@@ -131,7 +137,7 @@ def small_disk(path: Path, *, kilobytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", path], check=True)
 
 
-def fill(disk: Path) -> Path:
+def fill_disk(disk: Path) -> Path:
     ballast = disk / "ballast"
     try:
         with ballast.open("wb", buffering=0) as file:
@@ -139,33 +145,33 @@ def fill(disk: Path) -> Path:
                 pass
     except OSError:
         return ballast
-    raise AssertionError("a disk without an end")
+    raise AssertionError("the disk never became full")
 
 
-async def test_a_small_disk_fills_up_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
+async def test_after_space_is_freed_on_a_full_disk_writes_succeed_again(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=2048) as disk:
         store = SqliteStore(disk / "agiraph.db", ManualClock())
-        team = await found(store)
+        team = await found_team(store)
         (disk / "ballast").write_bytes(b"\0" * 512 * 1024)
-        told, refusal = await tell_until_refused(store, team)
+        acknowledged, refusal = await send_until_refused(store, team)
         assert isinstance(refusal, StoreFull)
-        assert len(told) > 10
-        assert await every(store, told) == told
+        assert len(acknowledged) > 10
+        assert await read_back(store, acknowledged) == acknowledged
 
         (disk / "ballast").unlink()
-        told.append(await tell(store, team))
-        assert await every(store, told) == told
+        acknowledged.append(await send_message(store, team))
+        assert await read_back(store, acknowledged) == acknowledged
         await store.close()
-        is_whole(disk / "agiraph.db")
+        check_integrity(disk / "agiraph.db")
 
 
-async def pauses_and_goes_on(
+async def check_pause_and_resume(
     world: World, clock: PatientClock, *, take: Callable[[], object], give: Callable[[], object]
 ) -> None:
-    """A team at work loses its store under its hands, waits, and ends as if nothing had been."""
+    """Check that a team whose store breaks while it works pauses, resumes and completes."""
     ada = world.script(
         "ada",
-        says(call("checkpoint", summary="lost")),  # it cannot be written down
+        says(call("checkpoint", summary="lost")),  # it cannot be stored
         says(call("checkpoint", summary="under way")),
         says(call("finish", summary="done")),
     )
@@ -194,17 +200,21 @@ async def test_a_team_pauses_on_a_full_disk_and_resumes_by_itself(tmp_path: Path
         url = f"sqlite:///{disk / 'agiraph.db'}"
         async with World(tmp_path / "home", database_url=url, clock=clock) as world:
             ballast = disk / "ballast"
-            await pauses_and_goes_on(world, clock, take=lambda: fill(disk), give=ballast.unlink)
-        is_whole(disk / "agiraph.db")
+            await check_pause_and_resume(
+                world, clock, take=lambda: fill_disk(disk), give=ballast.unlink
+            )
+        check_integrity(disk / "agiraph.db")
 
 
-async def test_a_team_whose_home_is_on_the_full_disk_resumes_too(tmp_path: Path) -> None:
+async def test_a_team_whose_home_is_on_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=4096) as disk:
         async with World(disk / "home", clock=clock) as world:
             ballast = disk / "ballast"
-            await pauses_and_goes_on(world, clock, take=lambda: fill(disk), give=ballast.unlink)
-        is_whole(disk / "home" / "agiraph.db")
+            await check_pause_and_resume(
+                world, clock, take=lambda: fill_disk(disk), give=ballast.unlink
+            )
+        check_integrity(disk / "home" / "agiraph.db")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +227,9 @@ async def test_a_team_whose_home_is_on_the_full_disk_resumes_too(tmp_path: Path)
     ],
     ids=["write_file", "finish"],
 )
-async def test_a_team_whose_files_find_no_room_pauses_too(tmp_path: Path, made: Call) -> None:
+async def test_a_team_whose_files_do_not_fit_on_the_disk_pauses_and_resumes(
+    tmp_path: Path, made: Call
+) -> None:
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         url = f"sqlite:///{tmp_path / 'agiraph.db'}"
@@ -226,7 +238,7 @@ async def test_a_team_whose_files_find_no_room_pauses_too(tmp_path: Path, made: 
             ada.gate = gate = Gate()
             founded = await world.found("Leave files")
             await gate.reached()
-            ballast = fill(disk)
+            ballast = fill_disk(disk)
             gate.set()
             settled = asyncio.create_task(world.settle())
             paused = asyncio.create_task(clock.paused.wait())
@@ -251,8 +263,8 @@ connection.execute("rollback")
 
 
 @contextmanager
-def held(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
-    """Another program in the middle of a transaction: for so long, or until its input ends."""
+def locked(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a program that locks the database, for some seconds or until its stdin is closed."""
     command = [sys.executable, "-c", HOLDER, str(path), *seconds]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as holder:
@@ -265,46 +277,46 @@ def held(path: Path, *seconds: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lock is not waited for."""
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+def no_lock_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for a lock."""
+    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
 
 
-async def test_a_short_lock_is_waited_out(store: SqliteStore) -> None:
-    team = await found(store)
-    with held(store.path, "1"):
-        told = [await tell(store, team)]
-    assert await every(store, told) == told
-    is_whole(store.path)
+async def test_a_write_waits_for_a_short_lock(store: SqliteStore) -> None:
+    team = await found_team(store)
+    with locked(store.path, "1"):
+        acknowledged = [await send_message(store, team)]
+    assert await read_back(store, acknowledged) == acknowledged
+    check_integrity(store.path)
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_long_lock_is_named_and_reading_goes_on(store: SqliteStore) -> None:
-    team = await found(store)
-    with held(store.path):
+@pytest.mark.usefixtures("no_lock_wait")
+async def test_a_long_lock_is_reported_and_reads_still_work(store: SqliteStore) -> None:
+    team = await found_team(store)
+    with locked(store.path):
         with pytest.raises(
             StoreLocked, match=r"Another program has locked .*agiraph\.db: close it"
         ):
-            await tell(store, team)
+            await send_message(store, team)
         assert await store.read(rows.every) == [team.team]
-    told = [await tell(store, team)]
-    assert await every(store, told) == told
-    is_whole(store.path)
+    acknowledged = [await send_message(store, team)]
+    assert await read_back(store, acknowledged) == acknowledged
+    check_integrity(store.path)
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_locked_file_is_not_opened(store: SqliteStore) -> None:
-    with held(store.path), pytest.raises(StoreLocked, match=r"agiraph\.db"):
+@pytest.mark.usefixtures("no_lock_wait")
+async def test_opening_a_locked_file_is_refused(store: SqliteStore) -> None:
+    with locked(store.path), pytest.raises(StoreLocked, match=r"agiraph\.db"):
         SqliteStore(store.path, ManualClock())
     await SqliteStore(store.path, ManualClock()).close()
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_lock_wait")
 async def test_a_team_pauses_at_a_lock_and_resumes_by_itself(tmp_path: Path) -> None:
     clock = PatientClock()
     async with World(tmp_path / "home", clock=clock) as world:
-        lock = held(tmp_path / "home" / "agiraph.db")
-        await pauses_and_goes_on(
+        lock = locked(tmp_path / "home" / "agiraph.db")
+        await check_pause_and_resume(
             world, clock, take=lock.__enter__, give=lambda: lock.__exit__(None, None, None)
         )
-    is_whole(tmp_path / "home" / "agiraph.db")
+    check_integrity(tmp_path / "home" / "agiraph.db")

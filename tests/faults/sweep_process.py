@@ -1,9 +1,9 @@
-"""Alone: a sweep in a program of its own, small enough to be forked thousands of times.
+"""Sweep process: runs sweeps in a subprocess that is small enough to be forked thousands of times.
 
 As a program it writes a list of reports:
-`alone.py points SCENARIO MUTANT`, where the mutant may be empty;
-`alone.py kinds`, for one kill at each kind of fault point over all scenarios;
-`alone.py pairs SCENARIO SECONDS AT_LEAST SEED`.
+`sweep_process.py points SCENARIO MUTANT`, where the mutant may be empty;
+`sweep_process.py kinds`, for one kill at each kind of fault point over all scenarios;
+`sweep_process.py pairs SCENARIO SECONDS AT_LEAST SEED`.
 """
 
 import contextlib
@@ -23,37 +23,37 @@ from tests.faults import life, mutants
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
-EVERY = ALL | {"teamwork": teamwork, "program": program, "life": life.life}
-MORE = {"life": life.after_recovery, "program": program_ran_once}
-"""What must hold besides, of some."""
+SCENARIOS = ALL | {"teamwork": teamwork, "program": program, "life": life.life}
+EXTRA_CHECKS = {"life": life.after_recovery, "program": program_ran_once}
+"""Additional checks after the recovery, for some scenarios."""
 
 
 def scenario_of(name: str, arm: Callable[[], object]) -> Scenario:
-    more = [MORE[name]] if name in MORE else []
-    return scenario(name, EVERY[name], arm, *more)
+    extra = [EXTRA_CHECKS[name]] if name in EXTRA_CHECKS else []
+    return scenario(name, SCENARIOS[name], arm, *extra)
 
 
-def unharmed() -> None:
-    """The code as it is."""
+def no_bug() -> None:
+    """Plant no bug."""
 
 
-def swept(name: str, *, mutant: str = "") -> Report:
+def sweep_points(name: str, *, mutant: str = "") -> Report:
     """Kill at every point of a scenario; with a planted bug, until it is caught."""
     return _reports("points", name, mutant)[0]
 
 
-def swept_by_kind() -> list[Report]:
+def sweep_by_kind() -> list[Report]:
     """Kill once at each kind of fault point, in one of the scenarios that pass it."""
     return _reports("kinds")
 
 
-def swept_in_pairs(name: str, *, seconds: float, at_least: int, seed: int) -> Report:
+def sweep_in_pairs(name: str, *, seconds: float, at_least: int, seed: int) -> Report:
     """Kill at random pairs of points, the second in the recovery from the first."""
     return _reports("pairs", name, str(seconds), str(at_least), str(seed))[0]
 
 
 def _reports(*arguments: str) -> list[Report]:
-    command = [sys.executable, "-m", "tests.faults.alone", *arguments]
+    command = [sys.executable, "-m", "tests.faults.sweep_process", *arguments]
     place = {"cwd": Path(__file__).parents[2], "start_new_session": True}
     with subprocess.Popen(command, stdout=subprocess.PIPE, **place) as running:
         try:
@@ -67,20 +67,20 @@ def _reports(*arguments: str) -> list[Report]:
 
 def main() -> None:
     how, *rest = sys.argv[1:]
-    specialists()  # every life would read these files first: read them before the forks
+    specialists()  # read these files once, before the forks, instead of in every process
     reports = {"points": _points, "kinds": _kinds, "pairs": _pairs}[how](*rest)
     sys.stdout.buffer.write(orjson.dumps([asdict(report) for report in reports]))
 
 
 def _points(name: str, mutant: str) -> list[Report]:
     if not mutant:
-        return [Sweep(scenario_of(name, unharmed)).run()]
+        return [Sweep(scenario_of(name, no_bug)).run()]
     planted = mutants.ALL[mutant]
     return [Sweep(scenario_of(name, planted.arm)).run(until_caught=True, first=planted.first)]
 
 
 def _kinds() -> list[Report]:
-    sweeps = [Sweep(scenario_of(name, unharmed)) for name in EVERY]
+    sweeps = [Sweep(scenario_of(name, no_bug)) for name in SCENARIOS]
     for sweep in sweeps:
         sweep.count()
     return [sweep.kill_at(points) for sweep, points in zip(sweeps, _shares(sweeps), strict=True)]
@@ -103,7 +103,7 @@ def _shares(sweeps: list[Sweep]) -> list[list[int]]:
 
 
 def _pairs(name: str, seconds: str, at_least: str, seed: str) -> list[Report]:
-    sweep = Sweep(scenario_of(name, unharmed))
+    sweep = Sweep(scenario_of(name, no_bug))
     return [sweep.run_pairs(seconds=float(seconds), at_least=int(at_least), seed=int(seed))]
 
 

@@ -1,4 +1,4 @@
-"""An agent that works, looks back and briefs by itself, and whose words go out: to be killed."""
+"""Reflection: a sweep scenario of an agent that works, reflects and briefs through a channel."""
 
 import json
 import re
@@ -22,11 +22,11 @@ from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Scenario
 from tests.faults.invariants import Ledger, _dense, database, fingerprint
 
-WATCHES = ("watch the north", "watch the south")
+TASKS = ("watch the north", "watch the south")
 
 
-class Told:
-    """A channel that ends where no crash of ours can reach it."""
+class LedgerChannel:
+    """A channel that writes to the ledger, which survives every crash."""
 
     kinds = INBOX
     description = "ledger"
@@ -56,7 +56,7 @@ def _react(home: Path) -> Callable[[Request], Says]:
     return react
 
 
-def _watch_once(tx: Tx, task: str) -> None:
+def _create_once(tx: Tx, task: str) -> None:
     [team] = rows.every(tx)
     [agent] = rows.members(tx, team.id)
     if all(node.task != task for node in nodes.board(tx, team.id)):
@@ -70,9 +70,9 @@ def _watch_once(tx: Tx, task: str) -> None:
         )
 
 
-async def looking_back(home: Path) -> None:
+async def watch_and_reflect(home: Path) -> None:
     Ledger(home).note("life")
-    world = World(home, channels={"told": Told(home)})
+    world = World(home, channels={"told": LedgerChannel(home)})
     world.model("ada", ReactiveModel("scripted/ada", _react(home)))
     await world.start()
     if not await world.store.read(rows.every):
@@ -84,8 +84,8 @@ async def looking_back(home: Path) -> None:
             mode="infinite",
             start=False,
         )
-    for task in WATCHES:
-        await world.store.write(_watch_once, task)
+    for task in TASKS:
+        await world.store.write(_create_once, task)
         await world.settle()
     await world.stop()
 
@@ -104,12 +104,12 @@ def at_kill(home: Path) -> Iterator[str]:
             "select id from threads t where harvested_at is not null and kind = 'work'"
             " and not exists (select 1 from insights i where i.source_thread_id = t.id)"
         ):
-            yield f"{row['id']} counts as harvested, and nothing was kept of it"
+            yield f"{row['id']} is marked as harvested, and no insight of it is stored"
         for row in db.execute(
             "select id from messages m where recipient = 'human'"
             " and not exists (select 1 from deliveries d where d.message_id = m.id)"
         ):
-            yield f"{row['id']} was said and goes nowhere"
+            yield f"message {row['id']} has no delivery"
 
 
 def after_recovery(home: Path) -> Iterator[str]:
@@ -118,29 +118,29 @@ def after_recovery(home: Path) -> Iterator[str]:
         for row in db.execute("select id, lane, status from nodes where status <> 'completed'"):
             yield f"{row['lane']} {row['id']} is left {row['status']}"
         learned = Counter(r["content"] for r in db.execute("select content from insights"))
-        if learned != Counter(f"The {w.split()[-1]} is calm" for w in WATCHES):
-            yield f"F8: what was learned is {learned}"
+        if learned != Counter(f"The {w.split()[-1]} is calm" for w in TASKS):
+            yield f"F8: the stored insights are {learned}"
         briefed = Counter(r["title"] for r in db.execute("select * from messages"))
-        if briefed != Counter(w.split()[-1] for w in WATCHES):
-            yield f"what was briefed is {briefed}"
+        if briefed != Counter(w.split()[-1] for w in TASKS):
+            yield f"the briefings are {briefed}"
         sent = {r["id"]: r["status"] for r in db.execute("select id, status from deliveries")}
         if set(sent.values()) != {"sent"}:
-            yield f"not all was delivered: {sent}"
+            yield f"not every delivery was sent: {sent}"
         [paid] = db.execute("select coalesce(sum(calls + lost), 0) from spend").fetchone()
         if paid < (made := len(Ledger(home).all("llm"))):
-            yield f"{made} calls were made and {paid} paid for"
+            yield f"{made} model calls were made and {paid} charged"
     told = Counter(line.partition(" ")[0] for line in Ledger(home).all("told"))
     crashes = len(Ledger(home).all("life")) - 1
     if set(told) != set(sent):
-        yield f"told {told}, and written down {sent}"
+        yield f"the channel got {told}, the deliveries are {sent}"
     if sum(told.values()) > len(sent) + max(crashes, 0):
-        yield f"told {told} with {crashes} crashes"
+        yield f"the channel got {told} with {crashes} crashes"
 
 
 def scenario() -> Scenario:
     return Scenario(
-        name="looking back",
-        live=looking_back,
+        name="reflection",
+        live=watch_and_reflect,
         at_kill=at_kill,
         after_recovery=after_recovery,
         fingerprint=fingerprint,

@@ -1,13 +1,13 @@
-"""A kill anywhere while an agent looks back, briefs and is heard of: each thing happens once."""
+"""A kill at any point while an agent reflects, briefs and delivers: each happens once."""
 
 import pytest
 
 from agiraph.testing.sweep import Sweep
-from tests.faults.looking_back import scenario
+from tests.faults.reflection import scenario
 
 
 @pytest.mark.timeout(600)
-def test_a_kill_at_many_points_keeps_briefs_and_delivers_once(sweep_log: list[str]) -> None:
+def test_kills_at_many_points_of_a_reflection_lose_and_repeat_nothing(sweep_log: list[str]) -> None:
     report = Sweep(scenario()).run(every=15)
     sweep_log.append(str(report))
     assert report.violations == []
@@ -15,7 +15,9 @@ def test_a_kill_at_many_points_keeps_briefs_and_delivers_once(sweep_log: list[st
 
 
 @pytest.mark.long
-def test_a_kill_at_any_point_keeps_briefs_and_delivers_once(sweep_log: list[str]) -> None:
+def test_a_kill_at_any_point_of_a_reflection_loses_and_repeats_nothing(
+    sweep_log: list[str],
+) -> None:
     report = Sweep(scenario()).run()
     sweep_log.append(str(report))
     assert report.violations == []

@@ -1,4 +1,4 @@
-"""A reply in words while work is open is a wait for that work, and cancels nobody."""
+"""A reply without tool calls waits for the unfinished work, and cancels none of it."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from tests.runtime.waiting import Gate, until
-from tests.services.team import created
+from tests.services.teams import created_ids
 
 S = NodeStatus
 FINISH = says(call("finish", summary="all done"))
@@ -36,8 +36,8 @@ def background(name: str) -> Any:
     )
 
 
-async def at_work(world: World, *lead: Any, workers: tuple[str, ...] = ("bob",)) -> NewTeam:
-    """A goal whose workers ask a person, one each, while its coordinator goes on with these."""
+async def found_busy_team(world: World, *lead: Any, workers: tuple[str, ...] = ("bob",)) -> NewTeam:
+    """Found a team whose workers each ask a person while the coordinator says these lines."""
     world.script("ada", says(*map(background, workers)), *lead)
     for name in workers:
         world.script(
@@ -60,15 +60,15 @@ async def board(world: World, founded: NewTeam) -> list[WorkNode]:
     return await world.board(founded.team.id)
 
 
-async def status(world: World, founded: NewTeam) -> str:
+async def team_status(world: World, founded: NewTeam) -> str:
     return (await world.store.read(TEAMS.get, founded.team.id)).status
 
 
-async def test_words_while_a_worker_is_at_work_wait_for_it(world: World) -> None:
-    founded = await at_work(world, WAITS, FINISH)
+async def test_a_text_only_reply_waits_for_the_running_worker(world: World) -> None:
+    founded = await found_busy_team(world, WAITS, FINISH)
 
     goal, child = await board(world, founded)
-    assert (goal.status, child.status, await status(world, founded)) == (
+    assert (goal.status, child.status, await team_status(world, founded)) == (
         S.WAITING, S.WAITING, "active",
     )  # fmt: skip
     assert goal.waiting_reason == f"Help of bob ({child.id})"
@@ -84,14 +84,16 @@ async def test_words_while_a_worker_is_at_work_wait_for_it(world: World) -> None
     assert "bob is done" in heard[0]
     said = [t.text for t in await world.turns(goal.id)]
     assert not any(NUDGE in text for text in said)
-    # It was told in its thread, so no message says it again.
+    # The result is in the coordinator's thread, so no message repeats it.
     kinds = [m.kind for m in await world.inbox() if m.node_id == child.id]
     assert kinds == ["question"]
 
 
-async def test_words_over_and_over_are_not_counted_and_end_nothing(world: World) -> None:
+async def test_repeated_text_only_replies_are_not_counted_and_end_nothing(world: World) -> None:
     workers = ("bob", "cyd", "dee")
-    founded = await at_work(world, *[WAITS] * 3, says("Let me see."), FINISH, workers=workers)
+    founded = await found_busy_team(
+        world, *[WAITS] * 3, says("Let me see."), FINISH, workers=workers
+    )
     for name in workers:
         goal, *children = await board(world, founded)
         assert goal.status is S.WAITING
@@ -101,17 +103,19 @@ async def test_words_over_and_over_are_not_counted_and_end_nothing(world: World)
     goal, *children = await board(world, founded)
     assert (goal.result, [c.status for c in children]) == ("all done", [S.COMPLETED] * 3)
     nudges = [t.text for t in await world.turns(goal.id) if NUDGE in t.text]
-    assert len(nudges) == 1  # for the words after the last of them had ended
+    assert len(nudges) == 1  # for the reply after the last worker had ended
 
 
 async def test_blank_replies_wait_too(world: World) -> None:
-    founded = await at_work(world, says(" "), says(" "), says(" "), FINISH, workers=("bob", "cyd"))
+    founded = await found_busy_team(
+        world, says(" "), says(" "), says(" "), FINISH, workers=("bob", "cyd")
+    )
     goal, *children = await board(world, founded)
     assert (goal.status, [c.status for c in children]) == (S.WAITING, [S.WAITING] * 2)
 
 
-async def test_a_worker_that_fails_ends_the_wait_and_the_others_go_on(world: World) -> None:
-    founded = await at_work(world, WAITS, WAITS, workers=("bob", "cyd"))
+async def test_a_cancelled_worker_ends_the_wait_and_the_others_continue(world: World) -> None:
+    founded = await found_busy_team(world, WAITS, WAITS, workers=("bob", "cyd"))
     goal, bob, _ = await board(world, founded)
     await world.store.write(endings.cancel, bob.id)
     await world.settle()
@@ -122,7 +126,7 @@ async def test_a_worker_that_fails_ends_the_wait_and_the_others_go_on(world: Wor
 
 
 async def test_a_message_ends_the_wait_early(world: World) -> None:
-    founded = await at_work(world, WAITS, WAITS)
+    founded = await found_busy_team(world, WAITS, WAITS)
     await world.say(founded.coordinator.id, "How is it going?", team_id=founded.team.id)
     await world.settle()
 
@@ -132,9 +136,9 @@ async def test_a_message_ends_the_wait_early(world: World) -> None:
     assert (goal.status, child.status) == (S.WAITING, S.WAITING)
 
 
-async def test_a_stage_that_still_runs_is_waited_for_as_one(world: World) -> None:
+async def test_a_running_stage_is_waited_for_as_a_whole(world: World) -> None:
     def stage(request: Request) -> Says:
-        return says(call("start_stage", name="both", nodes=created(request)))
+        return says(call("start_stage", name="both", nodes=created_ids(request)))
 
     def made(name: str) -> Any:
         return call("create_work_node", task=name, assigned_to=f"new:scripted/{name}")
@@ -159,7 +163,7 @@ async def test_a_stage_that_still_runs_is_waited_for_as_one(world: World) -> Non
     assert (await board(world, founded))[0].result == "all done"
 
 
-async def test_work_that_nobody_was_chosen_for_is_handed_out_and_waited_for(world: World) -> None:
+async def test_an_unassigned_node_is_assigned_and_waited_for(world: World) -> None:
     world.script("ada", says(call("create_work_node", task="Help")), WAITS, FINISH)
     world.model(
         "hand", ReactiveModel("scripted/hand", lambda _: says(call("publish", summary="ok")))
@@ -173,11 +177,11 @@ async def test_work_that_nobody_was_chosen_for_is_handed_out_and_waited_for(worl
     assert (goal.result, child.result) == ("all done", "ok")
 
 
-async def test_what_waits_for_a_decision_of_ones_own_is_not_waited_for(world: World) -> None:
-    """Nobody else would ever end it."""
+async def test_a_node_that_needs_the_waiters_own_decision_is_not_waited_for(world: World) -> None:
+    """Only the coordinator itself could end that wait."""
 
     def needing(request: Request) -> Says:
-        needs = created(request)
+        needs = created_ids(request)
         return says(call("create_work_node", task="Second", depends_on=needs, if_unmet="ask"))
 
     made = call("create_work_node", task="First", assigned_to="new:scripted/bob")
@@ -194,8 +198,8 @@ async def test_what_waits_for_a_decision_of_ones_own_is_not_waited_for(world: Wo
     assert (first.status, second.status, goal.result) == (S.CANCELLED, S.CANCELLED, "all done")
 
 
-async def held(world: World, *lead: Any) -> tuple[NewTeam, Gate]:
-    """A goal with a worker, whose coordinator is about to say the first of these lines."""
+async def found_held_team(world: World, *lead: Any) -> tuple[NewTeam, Gate]:
+    """Found a team with a worker; its coordinator is held back before the first of these lines."""
     first, second = Gate(), Gate()
     ada = world.script("ada", says(background("bob")), *lead)
     ada.gate = first
@@ -207,8 +211,8 @@ async def held(world: World, *lead: Any) -> tuple[NewTeam, Gate]:
     return founded, second
 
 
-async def test_no_circle_of_waits_comes_of_words(world: World) -> None:
-    """A worker that waits for the goal is not waited for by it."""
+async def test_a_text_only_reply_creates_no_cycle_of_waits(world: World) -> None:
+    """The goal does not wait for a worker that waits for the goal."""
     goals: list[NodeId] = []
     gate = Gate()
     world.script(
@@ -216,7 +220,7 @@ async def test_no_circle_of_waits_comes_of_words(world: World) -> None:
         lambda _: says(call("task_output", id=goals[0], blocking=True)),
         says(call("publish", summary="ok")),
     ).gate = gate
-    founded, lead = await held(world, says("Waiting."), says("Done."))
+    founded, lead = await found_held_team(world, says("Waiting."), says("Done."))
     assert founded.node is not None
     goals.append(founded.node.id)
     gate.set()
@@ -266,8 +270,8 @@ async def test_an_open_question_is_waited_for_and_answered_in_the_thread(world: 
     ]
 
 
-def begin_to_wait(tx: Tx, node_id: NodeId) -> None:
-    """What a runner writes before it parks a node that replied in words."""
+def write_waits(tx: Tx, node_id: NodeId) -> None:
+    """Write what a runner writes before it parks a node after a reply without tool calls."""
     thread = threads.of_node(tx, node_id)
     assert thread is not None
     lease = Lease(
@@ -280,16 +284,16 @@ def begin_to_wait(tx: Tx, node_id: NodeId) -> None:
     assert unfinished.open_waits(tx, lease, reply=threads.append_point(tx, thread.id).head)
 
 
-async def test_a_runner_that_dies_before_it_parks_leaves_the_wait_to_its_successor(
+async def test_a_runner_that_dies_before_it_parks_leaves_its_waits_to_the_next_runner(
     world: World,
 ) -> None:
     world.script(
         "bob", says(call("ask_human", question="May bob?")), says(call("publish", summary="ok"))
     )
-    founded, gate = await held(world, FINISH)
+    founded, gate = await found_held_team(world, FINISH)
     assert founded.node is not None
-    await until(world, lambda: asks(world, founded))
-    await world.store.write(begin_to_wait, founded.node.id)
+    await until(world, lambda: has_question(world, founded))
+    await world.store.write(write_waits, founded.node.id)
     await world.restart()
     gate.set()
     await world.settle()
@@ -302,5 +306,5 @@ async def test_a_runner_that_dies_before_it_parks_leaves_the_wait_to_its_success
     assert (goal.result, child.result) == ("all done", "ok")
 
 
-async def asks(world: World, founded: NewTeam) -> bool:
+async def has_question(world: World, founded: NewTeam) -> bool:
     return bool(await world.questions(founded.team.id))
