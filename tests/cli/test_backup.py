@@ -23,7 +23,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Ended, Shell
-from tests.running import TOKEN, on, up
+from tests.up_process import TOKEN, up, use_model_server
 
 STEPS = 8
 SECRET = "sk-canary-canary"
@@ -59,12 +59,12 @@ async def test_a_backup_made_while_teams_work_goes_on_elsewhere_after_a_crash(
     agiraph, elsewhere = Shell(tmp_path / "home"), Shell(tmp_path / "other")
     file = tmp_path / "backup.tar.gz"
     async with ModelServer(note_after_note) as server:
-        async with up(on(agiraph, server)) as running:
+        async with up(use_model_server(agiraph, server)) as running:
             made = [
                 await running.ask("POST", "/teams", {"goal": f"Goal {n}", "learns": False})
                 for n in range(3)
             ]
-            await running.until(made[0]["id"], "turn.added")
+            await running.wait_for_event(made[0]["id"], "turn.added")
             ended = await agiraph("backup", str(file))
             running.process.signal(signal.SIGKILL)
             await running.process.ends()
@@ -74,9 +74,9 @@ async def test_a_backup_made_while_teams_work_goes_on_elsewhere_after_a_crash(
 
         restored = await elsewhere("restore", str(file))
         assert (restored.code, restored.err) == (0, "")
-        async with up(on(elsewhere, server)) as running:
+        async with up(use_model_server(elsewhere, server)) as running:
             for team in made:
-                await running.until(team["id"], "node.completed")
+                await running.wait_for_event(team["id"], "node.completed")
             running.process.signal(signal.SIGTERM)
             assert (await running.process.ends()).code == 0
     store = await open_store(f"sqlite:///{elsewhere.home / 'agiraph.db'}", SystemClock())

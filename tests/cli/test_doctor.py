@@ -31,7 +31,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
 from tests.conftest import _free_port
-from tests.running import on, up
+from tests.up_process import up, use_model_server
 
 ASKS = says(call("ask_human", question="Which one?"))
 
@@ -273,7 +273,7 @@ async def test_a_model_without_its_key_is_named_with_what_to_set(agiraph: Shell)
 
 async def test_models_are_asked_only_when_told_to(agiraph: Shell) -> None:
     async with ModelServer([says("well"), Status(401, "bad key sk-canary-canary")]) as server:
-        on(agiraph, server)
+        use_model_server(agiraph, server)
         await agiraph("teams")
         assert (await visit(agiraph))[0] == 0
         assert server.requests == []

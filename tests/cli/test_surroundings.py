@@ -11,10 +11,10 @@ import pytest
 from agiraph.domain.work import NodeStatus
 from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
-from tests.running import Up, up
 from tests.runtime.waiting import Gate, PatientClock
 from tests.store.test_gone import kept, rescued
 from tests.store.test_surroundings import fill, small_disk
+from tests.up_process import Up, up
 
 GOAL = {"goal": "Wait for me", "learns": False, "start": False}
 

@@ -31,9 +31,9 @@ from agiraph.providers.text_calls import (
     tag_name,
 )
 from agiraph.testing import ScriptedModel, says
-from tests.box import Box
 from tests.conftest import SweepLog
 from tests.providers.said import turn
+from tests.time_box import TimeBox
 
 FEWEST_INPUTS = 1_000_000
 KEY, OTHER = "k4tz9wqb", "bcdfghjk"
@@ -224,12 +224,12 @@ def barrage(seed: int, inputs: int) -> int:
 
 
 @pytest.mark.long(share=0.02)
-def test_a_million_inputs(box: Box, seed: int, sweep_log: SweepLog) -> None:
+def test_a_million_inputs(time_box: TimeBox, seed: int, sweep_log: SweepLog) -> None:
     cores, batch = os.cpu_count() or 1, 25_000
     started, inputs, found = time.monotonic(), 0, 0
     seeds = count(seed)
     with ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool:
-        while inputs < FEWEST_INPUTS or box.is_open:
+        while inputs < FEWEST_INPUTS or time_box.is_open:
             chosen = list(islice(seeds, 4 * cores))
             found += sum(pool.map(barrage, chosen, [batch] * len(chosen)))
             inputs += len(chosen) * batch

@@ -22,7 +22,7 @@ from playwright.async_api import (
 
 from agiraph.testing import ModelServer
 from tests.cli.shell import Process, Shell
-from tests.running import TOKEN, Up, on
+from tests.up_process import TOKEN, Up, use_model_server
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 PHONE: dict[str, Any] = {
@@ -156,7 +156,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             (shell.home / "agiraph.toml").write_text(settings)
             model = await stack.enter_async_context(ModelServer(script))
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
-            process = await starts.server(on(shell, model))
+            process = await starts.server(use_model_server(shell, model))
             headers = {"Authorization": f"Bearer {TOKEN}"}
             http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
             up = Up(process, http)

@@ -89,7 +89,7 @@ async def waiting(desk: Desk, team: str, count: int) -> dict[str, str]:
         inbox = await desk.up.ask("GET", "/inbox?limit=100")
         return [item["message"] for item in inbox["items"] if item["needs_answer"]]
 
-    await desk.up.until(team, "node.waiting")
+    await desk.up.wait_for_event(team, "node.waiting")
     found = await look()
     assert len(found) == count
     names = {command: name for name, command in COMMANDS.items()}
@@ -173,7 +173,7 @@ async def test_a_question_and_its_options_are_shown_to_the_letter(visit: Visit) 
     page = desk.page
     await expect(page.get_by_text("Live")).to_be_visible()
     team = await desk.found("Ask")
-    await desk.up.until(team["id"], "question.asked")
+    await desk.up.wait_for_event(team["id"], "question.asked")
 
     async def read(card: Locator) -> None:
         await expect(card.locator("[data-choice]")).to_have_count(len(OPTIONS))

@@ -178,7 +178,7 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
     await expect(card.get_by_text("echo once")).to_be_visible()
     await card.get_by_role("button", name="Approve").click()
     await expect(page.get_by_text("You approved")).to_be_visible()
-    await desk.up.until(team["id"], "team.completed")
+    await desk.up.wait_for_event(team["id"], "team.completed")
 
     made = desk.shell.home.glob("teams/*/nodes/*/*/made.txt")
     assert {file.parent.name: file.read_text() for file in made} == {
@@ -222,7 +222,7 @@ async def test_a_worker_is_spoken_to_directly(visit: Visit) -> None:
     await expect(thread(page).get_by_text("Only the prices.", exact=True)).to_have_count(1)
     gate.set()
     await expect(thread(page).get_by_text("Alice heard of pricing.")).not_to_have_count(0)
-    await desk.up.until(team["id"], "team.completed")
+    await desk.up.wait_for_event(team["id"], "team.completed")
 
 
 async def test_words_are_shown_before_the_server_has_them(visit: Visit) -> None:
