@@ -129,7 +129,7 @@ def _write_crashes(terminalreporter: Any) -> None:
     for part, reports in by_test.items():
         seconds = sum(report.duration for report in reports)
         failed = sum(report.failed for report in reports)
-        told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} with violations  {part}"
+        told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} failed  {part}"
         terminalreporter.write_line(told)
         for name, line in (p for report in reports for p in report.user_properties):
             if name == SWEEP:
