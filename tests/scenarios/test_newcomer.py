@@ -13,7 +13,7 @@ import pytest
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Process, Shell
-from tests.cli.test_run import on
+from tests.cli.test_run import use_model_server
 
 ROOT = Path(__file__).parents[2]
 WHICH = "Which of them do you like best so far?"
@@ -129,7 +129,7 @@ async def test_whoever_knows_nothing_but_the_readme_gets_there(
     assert (make, path) == (["make", "up"], ["export", "PATH=$PWD/.venv/bin:$PATH"])
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0"})
 
-    async with ModelServer(play) as model, on(agiraph, model).start("up") as server:
+    async with ModelServer(play) as model, use_model_server(agiraph, model).start("up") as server:
         await server.says("Token for programs")
         [link] = re.findall(r"Sign in once: (\S+)", server.seen)
         agiraph.environment["AGIRAPH_PORT"] = re.findall(r":(\d+)/", link)[0]
