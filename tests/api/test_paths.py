@@ -16,7 +16,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.services.lifecycle.teams import NewTeam
 from tests.api.serving import TOKEN, Served
 from tests.api.test_access_control import send_raw
-from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child
+from tests.home.test_escapes import SECRET, fork_child, hostile_paths, swap_until_killed
 
 RACING_READS = 3_000
 MANY_RACING_READS = 100_000
@@ -135,7 +135,7 @@ def read_while_swapped(served: Served, founded: NewTeam, times: int) -> Counter[
     (inside / "door").mkdir()
     (inside / "door" / "secret").write_bytes(b"inside")
     (inside / "trap").symlink_to("../outside")
-    flipping = in_child(lambda: flip_until_killed(inside))
+    swapping = fork_child(lambda: swap_until_killed(inside))
     seen: Counter[str] = Counter()
     try:
         for _ in range(times):
@@ -145,8 +145,8 @@ def read_while_swapped(served: Served, founded: NewTeam, times: int) -> Counter[
             except Refused as refusal:
                 seen[type(refusal).__name__] += 1
     finally:
-        os.kill(flipping, signal.SIGKILL)
-        os.waitpid(flipping, 0)
+        os.kill(swapping, signal.SIGKILL)
+        os.waitpid(swapping, 0)
     return seen
 
 
