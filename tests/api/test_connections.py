@@ -16,7 +16,7 @@ from agiraph.api.connections import Connections, Limits
 from tests.api.serving import TOKEN, Served, serving
 from tests.api.test_live import create_team, emit_events
 from tests.cli.shell import PROGRAM, Process
-from tests.providers.raw import until
+from tests.providers.raw_server import until
 
 HALF = b"GET /api/teams HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 QUICK = Limits(headers_s=0.3, body_s=0.3, stalled_s=0.3, closing_s=0.3, sweep_s=0.05)

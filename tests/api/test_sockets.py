@@ -19,7 +19,7 @@ from tests.api.serving import TOKEN, serving
 from tests.api.test_connections import Client, up_with_file_limit
 from tests.api.test_live import create_team, emit_events, event_numbers, partial_reply
 from tests.cli.shell import Process
-from tests.providers.raw import until
+from tests.providers.raw_server import until
 
 EVENTS, SIZE = 500, 20_000
 """A history of 10 MB."""
