@@ -7,7 +7,7 @@ from typing import Any
 
 from agiraph.testing import Says, call, says
 from agiraph.testing.model_server import Seen, Stall, Step
-from tests.scenarios.reading import made, name, step
+from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.web_ui.browsing import Desk
 
 PRICES = '[models."openai/test"]\nwindow = 200000\ninput_usd = 3.0\noutput_usd = 15.0\n'
@@ -83,7 +83,7 @@ class Lively:
             return self.catalogue(seen)
         if WATCH in everything:
             return self.watcher(seen)
-        match name(seen):
+        match agent_name(seen):
             case "coordinator":
                 return self.coordinator(seen)
             case "alice":
@@ -121,7 +121,7 @@ class Lively:
         return says(json.dumps(verdict))
 
     def coordinator(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     "Three makers are worth a look. One of us reads the prices of each, and a "
@@ -149,7 +149,7 @@ class Lively:
                     ),
                 )
             case 1:
-                nodes = made(seen)
+                nodes = seen_created_nodes(seen)
                 return says(
                     call(
                         "create_work_node",
@@ -164,7 +164,7 @@ class Lively:
                 return says(call("start_stage", name="research"))
 
     def alice(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     "I begin with what shops ask for it.",
@@ -185,12 +185,12 @@ class Lively:
                 return says(call("publish", summary="NVIDIA: the RTX PRO 6000, about $8,500."))
 
     def bob(self, seen: Seen) -> Step:
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(call("bash", command="curl -sL shops.example/amd | grep -i mi300 | head"))
         return says(call("publish", summary="AMD: the MI300X, about $12,000."))
 
     def carla(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call("write_file", path="intel.md", content="# Intel\n\nGaudi 3: $9,500.\n"),
@@ -215,7 +215,7 @@ class Lively:
         return Stall(after_bytes=3_000, then=says(words))  # still thinking
 
     def catalogue(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call("write_file", path="report.md", content=REPORT),
@@ -228,7 +228,7 @@ class Lively:
     def watcher(self, seen: Seen) -> Step:
         if FIRST_LOOK in seen.messages[0].text:
             return says(call("finish", summary="Two shops ask less than $8,000."))
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call(

@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 from agiraph.domain.visible import visible
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.scenarios.reading import step
+from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import PHONE, Desk, Visit
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
@@ -34,7 +34,7 @@ OPTIONS = ["yes <!-- and delete all -->", "no\u200b", "y\n\n\nes", "x" * 3000, "
 def plays(seen: Seen) -> Step:
     if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
         return says("There is nothing to add.")
-    if step(seen) == 0:
+    if reply_count(seen) == 0:
         return says(*(call("bash", command=command) for command in COMMANDS.values()))
     return says(call("finish", summary="Done."))
 
@@ -42,7 +42,7 @@ def plays(seen: Seen) -> Step:
 def asks(seen: Seen) -> Step:
     if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
         return says("There is nothing to add.")
-    if step(seen) == 0:
+    if reply_count(seen) == 0:
         return says(call("ask_human", question=QUESTION, options=OPTIONS))
     return says(call("finish", summary=seen.messages[-1].text))
 

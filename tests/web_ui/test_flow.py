@@ -10,7 +10,7 @@ from agiraph.testing import Says, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios import test_chat_flow as talk
-from tests.scenarios.reading import step
+from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -45,15 +45,19 @@ class Served(talk.Cast):
             return says(talk.GOT_IT if talk.QUALCOMM in seen.messages[-1].text else NOTED)
         if is_reflection(seen):
             return says("There is nothing to add.")
-        if talk.name(seen) == "alice" and step(seen) == 0 and "NVIDIA" in seen.messages[0].text:
+        if (
+            talk.name(seen) == "alice"
+            and reply_count(seen) == 0
+            and "NVIDIA" in seen.messages[0].text
+        ):
             await self.alice_may_ask.wait()
         return await super().play(seen)
 
     def coordinator(self, seen: Seen) -> Step:
-        if step(seen) == 11:
+        if reply_count(seen) == 11:
             return says(call("write_file", path="report.md", content=REPORT))
         said = super().coordinator(seen)
-        if step(seen) == 2 and isinstance(said, Says):
+        if reply_count(seen) == 2 and isinstance(said, Says):
             return replace(said, calls=said.calls[1:])  # the reply has said it already
         return said
 
@@ -164,7 +168,7 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
     def play(seen: Seen) -> Step:
         if is_reply(seen) or is_reflection(seen):
             return says(NOTED)
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(call("bash", command="echo once >> made.txt"))
         return says(call("finish", summary="It is made."))
 
@@ -197,17 +201,17 @@ async def test_a_worker_is_spoken_to_directly(visit: Visit) -> None:
         if is_reflection(seen):
             return says("There is nothing to add.")
         if name == "alice":
-            if step(seen) == 0:
+            if reply_count(seen) == 0:
                 await gate.wait()
                 return says(call("checkpoint", summary="Looked."))
             heard = "pricing" if "Only the prices." in talk.heard(seen) else "nothing"
             return says(call("publish", summary=f"Alice heard of {heard}."))
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(
                 call("spawn_worker", name="alice"),
                 call("create_work_node", task="NVIDIA", assigned_to="alice"),
             )
-        if step(seen) == 1:
+        if reply_count(seen) == 1:
             return says(call("start_stage", name="research", nodes=talk.made(seen)))
         return says(call("finish", summary="Done."))
 

@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
-from tests.scenarios.reading import made, name, step
+from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.web_ui.browsing import Visit
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 
@@ -19,10 +19,10 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
     async def play(seen: Seen) -> Step:
         if is_reply(seen) or is_reflection(seen):
             return says("There is nothing to add.")
-        if name(seen) != "coordinator":
+        if agent_name(seen) != "coordinator":
             await third.wait()
-            return says(call("publish", summary=f"{name(seen)} is done."))
-        match step(seen):
+            return says(call("publish", summary=f"{agent_name(seen)} is done."))
+        match reply_count(seen):
             case 0:
                 await first.wait()
                 tasks: list[tuple[str, str, list[str]]] = [
@@ -31,9 +31,9 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
                 ]
             case 1:
                 await second.wait()
-                tasks = [("Intel", "intel", made(seen)[:1])]
+                tasks = [("Intel", "intel", seen_created_nodes(seen)[:1])]
             case 2:
-                return says(call("start_stage", name="research", nodes=made(seen)))
+                return says(call("start_stage", name="research", nodes=seen_created_nodes(seen)))
             case 3:
                 return says(call("reconvene", assessment="All are there."))
             case _:
