@@ -16,7 +16,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
 from agiraph.tools.base import Effect, Tool, tool
 from agiraph.tools.toolsets import tools_for
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 FINISH = says(call("finish", summary="done"))
 IN_DOUBT = (
@@ -40,7 +40,7 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
 
 
 async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> None:
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("write_file", path="a.md", content="x"),
         call("fly", to="the moon"),
@@ -54,7 +54,7 @@ async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> Non
     usage = "It takes: path, content."
     tools = tools_for(await world.store.read(AGENTS.get, goal.assignee_id))
     assert told == [
-        Told("Wrote a.md (1 bytes)."),
+        ToolAnswer("Wrote a.md (1 bytes)."),
         refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),
         refused(
             "The arguments of write_file were not a JSON object but: "
@@ -63,7 +63,7 @@ async def test_a_wrong_call_is_told_and_the_others_are_made(world: World) -> Non
         refused(f"write_file: 'content' is missing. {usage}"),
         refused(f"write_file: 'content' is wrong (Input should be a valid string). {usage}"),
         refused(f"write_file: there is no argument 'mode'. {usage}"),
-        Told("Wrote c.md (1 bytes)."),
+        ToolAnswer("Wrote c.md (1 bytes)."),
     ]
     assert world.published(goal) == {"a.md": "x", "c.md": "y"}
 
@@ -99,10 +99,10 @@ async def test_calls_with_the_same_id_get_an_answer_each(world: World) -> None:
 
 async def test_of_two_hundred_calls_in_a_reply_thirty_two_are_made(world: World) -> None:
     calls = [call("checkpoint", summary=f"{n}") for n in range(200)]
-    goal, told = await made(world, *calls)
+    goal, told = await run_calls(world, *calls)
 
     over = refused("Not made: at most 32 calls a turn. Make it again.")
-    assert told == [Told("Noted.")] * 32 + [over] * 168
+    assert told == [ToolAnswer("Noted.")] * 32 + [over] * 168
     assert goal.checkpoint == "31"
 
 
@@ -124,7 +124,7 @@ async def test_calls_after_a_question_are_made_before_the_work_waits(world: Worl
         NodeStatus.WAITING,
         "asked the human: Which?; asked the human: When?",
     )
-    assert (folder(world, goal) / "scratch" / "a.md").read_text() == "x"
+    assert (node_folder(world, goal) / "scratch" / "a.md").read_text() == "x"
     for question in await world.questions(founded.team.id):
         await world.answer(question, f"{question.text} Now.")
     await world.settle()
@@ -170,7 +170,7 @@ async def test_what_a_tool_refuses_is_told_to_the_model(
         raise error
 
     async with world_with(refuse) as world:
-        goal, told = await made(world, call("refuse"))
+        goal, told = await run_calls(world, call("refuse"))
 
         assert (told, goal.result) == ([refused(str(error))], "done")
 
