@@ -1,4 +1,4 @@
-"""Lively: teams in the middle of their work, for looking at every screen with something on it."""
+"""Lively: teams in the middle of their work, so that every screen has content."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.scenarios.thread_queries import agent_name, reply_count, seen_created
 from tests.web_ui.browsing import Desk
 
 PRICES = '[models."openai/test"]\nwindow = 200000\ninput_usd = 3.0\noutput_usd = 15.0\n'
-"""What the model costs, so that bills have figures."""
+"""Prices of the model, so that costs are shown."""
 
 CHIPS = "Compare the AI accelerators one can buy this year, and recommend one for a small lab."
 CATALOGUE = "Choose a vector database for our product catalogue."
@@ -65,7 +65,7 @@ def usage(said: Says, tokens: int) -> Says:
 
 
 class Lively:
-    """Plays three teams, some of whom are in the middle of something for as long as one looks."""
+    """Scripts three teams, some of which stay in the middle of their work."""
 
     def play(self, seen: Seen) -> Step:
         answer = self._play(seen)
@@ -212,7 +212,7 @@ class Lively:
             "The data sheets say 600 W and 750 W, but what counts is the draw at the socket. "
             "I take the figures of three reviews and weigh them by how long they ran"
         )
-        return Stall(after_bytes=3_000, then=says(words))  # still thinking
+        return Stall(after_bytes=3_000, then=says(words))  # it stays in the middle of a reply
 
     def catalogue(self, seen: Seen) -> Step:
         match reply_count(seen):
@@ -237,7 +237,7 @@ class Lively:
                         config={"cron": "0 10 * * MON-FRI", "zone": "Europe/Berlin"},
                         action="Look at the prices of the three shops and note them.",
                     ),
-                    # What a trigger of its own sets off nobody asked for: its news are a briefing.
+                    # No person asked for the work of a trigger, so its news is a briefing.
                     call(
                         "schedule",
                         type="on_event",
@@ -251,7 +251,7 @@ class Lively:
 
 
 async def _until(desk: Desk, path: str, holds: Callable[[Any], bool]) -> Any:
-    """Ask again after each event of any team until it holds; there is always a deadline."""
+    """Repeat the request after each event of any team until the condition holds."""
     async with (
         asyncio.timeout(60),
         desk.up.http.ws_connect(f"{desk.origin}/api/events") as line,
@@ -271,7 +271,7 @@ def _is_answered(said: Any) -> bool:
 
 
 async def begin(desk: Desk) -> dict[str, Any]:
-    """Found the teams and wait until there is something on every screen: the team to look at."""
+    """Create the teams and wait until every screen has content; return the main team."""
     done = await desk.found(CATALOGUE, name="Vector search")
     watch = await desk.found(WATCH, name="Card prices", mode="infinite")
     rules = [{"tool": "bash", "action": "ask"}]

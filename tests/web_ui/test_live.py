@@ -1,4 +1,4 @@
-"""Live: the page follows what happens by itself, whatever happens to the server."""
+"""Live updates: the page follows events, also through a kill of the server."""
 
 import pytest
 from playwright.async_api import expect
@@ -13,7 +13,7 @@ from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit) -> None:
+async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
     first, second, third = Gate(), Gate(), Gate()
 
     async def play(seen: Seen) -> Step:
@@ -73,7 +73,9 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
     await expect(page.get_by_role("complementary", name="Task")).to_contain_text("Intel")
 
 
-async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visit: Visit) -> None:
+async def test_after_a_server_kill_the_page_reconnects_without_lost_or_double_messages(
+    visit: Visit,
+) -> None:
     words = ["First of all", "In the middle", "While it was away"]
     gate = Gate()
 
@@ -112,7 +114,7 @@ async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visi
     shown = await thread(page).inner_text()
     assert await page.evaluate("window.neverReloaded")
 
-    # What the page put together by itself is what a fresh page shows.
+    # The page shows the same as after a reload.
     await page.reload()
     await expect(thread(page).get_by_text("Heard: while it was away.")).to_have_count(1)
     fresh = await thread(page).inner_text()
