@@ -68,9 +68,8 @@ def test_channels_are_read_with_their_secrets_from_the_environment(tmp_path: Pat
             origin=config.FILE,
         ),
     }
-    assert (
-        redact("canary-of-the-hook") == "[hidden]"
-    )  # a secret of a channel is redacted everywhere
+    # The secret of a channel is redacted everywhere.
+    assert redact("canary-of-the-hook") == "[hidden]"
 
 
 SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'

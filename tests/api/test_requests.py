@@ -230,9 +230,8 @@ async def test_a_body_over_the_limit_is_refused_whole_or_chunked(served: Served)
     served.world.script("ada")
     assert await post(served, b'{"goal": "' + b"x" * (17 * MIB) + b'"}') == 413
     assert await post(served, chunks(17)) == 413
-    assert (
-        await post(served, chunks(1)) == 422
-    )  # within the limit for bodies, but too long for a goal
+    # Within the limit for bodies, but too long for a goal.
+    assert await post(served, chunks(1)) == 422
     assert await post(served, chunks(17), "/hooks/none", **{"X-Agiraph-Secret": "x"}) == 413
     assert (await served.ask("GET", "/teams")) == (200, [])
 

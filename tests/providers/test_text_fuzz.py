@@ -111,9 +111,8 @@ def lenient_json(body: str) -> Any:
     """Parse JSON with the standard library, which accepts line breaks in strings."""
     try:
         value = json.loads(body.strip() or "{}", strict=False)
-        json.dumps(
-            value, ensure_ascii=False, allow_nan=False
-        ).encode()  # no infinity, no lone surrogate
+        # Infinity and lone surrogates are refused.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         return value
     except ValueError:
         return None

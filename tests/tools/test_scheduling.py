@@ -156,9 +156,8 @@ async def test_an_agent_that_keeps_scheduling_itself_is_stopped(world: World) ->
     await world.settle()
     for _ in range(60):
         await pass_time(world, 60)
-    assert (
-        len(await world.board(founded.team.id)) == 26
-    )  # the first node, and 25 that triggers started
+    # The first node, and 25 that triggers started.
+    assert len(await world.board(founded.team.id)) == 26
     assert refusals == [
         "You have woken yourself 24 times in a row, each time by a new trigger. Hand in what you "
         "have, or ask the human whether this should go on."
