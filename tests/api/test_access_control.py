@@ -85,8 +85,8 @@ def hostile_requests() -> Iterator[Shape]:
             more=(("Cookie", "agiraph_session=<session>"), ("Sec-Fetch-Site", site)),
         )
     cookie = ("Cookie", "agiraph_session=<session>")
-    yield Shape(name="cookie from a page", token=(), more=(cookie, ("Origin", PAGE)))
-    yield Shape(name="cookie from a sandbox", token=(), more=(cookie, ("Origin", "null")))
+    yield Shape(name="cookie from a foreign page", token=(), more=(cookie, ("Origin", PAGE)))
+    yield Shape(name="cookie from a sandboxed page", token=(), more=(cookie, ("Origin", "null")))
     for kind in (
         *("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"),
         *("", "text/plain; application/json", "application/jsonp", "application/csp-report"),
@@ -106,17 +106,22 @@ def hostile_requests() -> Iterator[Shape]:
         name="token in the address", token=(), path=f"/api/teams?token={TOKEN}", refused=401
     )
     yield Shape(
-        name="cookie of nobody", token=(), more=(("Cookie", "agiraph_session=x"),), refused=401
+        name="unknown session cookie",
+        token=(),
+        more=(("Cookie", "agiraph_session=x"),),
+        refused=401,
     )
     yield Shape(name="token as a cookie's name", token=(), more=(("Cookie", TOKEN),), refused=401)
     yield Shape(
         name="wrong token beside a cookie", token=("Bearer x",), more=(cookie,), refused=401
     )
-    yield Shape(name="basic beside a cookie", token=("Basic x",), more=(cookie,), refused=401)
-    yield Shape(name="reading token", token=("Bearer <read>",))
-    yield Shape(name="talking token", token=("Bearer <talk>",))
     yield Shape(
-        name="operating token on tokens",
+        name="basic authentication beside a cookie", token=("Basic x",), more=(cookie,), refused=401
+    )
+    yield Shape(name="token with the scope read", token=("Bearer <read>",))
+    yield Shape(name="token with the scope talk", token=("Bearer <talk>",))
+    yield Shape(
+        name="token with the scope operate creates a token",
         token=("Bearer <operate>",),
         path="/api/tokens",
         body=b'{"name": "mine", "scope": "admin"}',
@@ -134,18 +139,16 @@ def hostile_requests() -> Iterator[Shape]:
         more=(("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")),
     )
     yield Shape(name="two cookies", token=(), refused=400, more=(cookie, cookie))
-    yield Shape(name="squeezed", refused=415, more=(("Content-Encoding", "gzip"),))
+    yield Shape(name="compressed body", refused=415, more=(("Content-Encoding", "gzip"),))
     yield Shape(
-        name="reading from a page", method="GET", kind=(), body=b"", more=(("Origin", PAGE),)
+        name="GET from a foreign page", method="GET", kind=(), body=b"", more=(("Origin", PAGE),)
     )
     yield Shape(
-        name="reading from another name", method="GET", kind=(), body=b"", host=("a.b:PORT",)
+        name="GET with another host name", method="GET", kind=(), body=b"", host=("a.b:PORT",)
     )
+    yield Shape(name="GET without a token", method="GET", kind=(), body=b"", token=(), refused=401)
     yield Shape(
-        name="reading without a token", method="GET", kind=(), body=b"", token=(), refused=401
-    )
-    yield Shape(
-        name="describing without a token",
+        name="GET of the schema without a token",
         method="GET",
         kind=(),
         body=b"",
@@ -248,12 +251,12 @@ async def test_a_hostile_request_is_refused_by_access_control_and_nothing_else(
     [
         Shape(name="as a program"),
         Shape(name="by another local name", host=("localhost:PORT",)),
-        Shape(name="over IPv6's name", host=("[::1]:PORT",)),
-        Shape(name="in capitals", host=("LOCALHOST:PORT",)),
-        Shape(name="as our page", more=(("Origin", "http://127.0.0.1:PORT"),)),
-        Shape(name="typed in", more=(("Sec-Fetch-Site", "none"),)),
-        Shape(name="with a token of its own", token=("Bearer <operate>",)),
-        Shape(name="small letters", token=(f"bearer {TOKEN}",)),
+        Shape(name="by the IPv6 address", host=("[::1]:PORT",)),
+        Shape(name="host in capitals", host=("LOCALHOST:PORT",)),
+        Shape(name="from the own page", more=(("Origin", "http://127.0.0.1:PORT"),)),
+        Shape(name="address typed by a person", more=(("Sec-Fetch-Site", "none"),)),
+        Shape(name="with an issued token", token=("Bearer <operate>",)),
+        Shape(name="scheme in small letters", token=(f"bearer {TOKEN}",)),
         Shape(name="with a character set", kind=("application/json; charset=utf-8",)),
         Shape(
             name="as a browser",
@@ -324,15 +327,17 @@ HOSTILE_WEBSOCKETS = [
     WebSocketShape(name="wrong token offered", token="", offered="agiraph.bearer.wrong"),
     WebSocketShape(name="empty token offered", token="", offered="agiraph.bearer."),
     WebSocketShape(name="token in the address", token="", path=f"/api/events?token={TOKEN}"),
-    WebSocketShape(name="cookie from a page", token="", cookie=_SESSION, origin=PAGE),
-    WebSocketShape(name="cookie from a sandbox", token="", cookie=_SESSION, origin="null"),
+    WebSocketShape(name="cookie from a foreign page", token="", cookie=_SESSION, origin=PAGE),
+    WebSocketShape(name="cookie from a sandboxed page", token="", cookie=_SESSION, origin="null"),
     WebSocketShape(name="cookie from another site", token="", cookie=_SESSION, site="cross-site"),
-    WebSocketShape(name="cookie from a neighbour", token="", cookie=_SESSION, site="same-site"),
-    WebSocketShape(name="cookie of nobody", token="", cookie="agiraph_session=x"),
-    WebSocketShape(name="from a page", origin=PAGE),
+    WebSocketShape(
+        name="cookie from another origin of the site", token="", cookie=_SESSION, site="same-site"
+    ),
+    WebSocketShape(name="unknown session cookie", token="", cookie="agiraph_session=x"),
+    WebSocketShape(name="from a foreign page", origin=PAGE),
     WebSocketShape(name="from another port", origin="http://127.0.0.1:1"),
-    WebSocketShape(name="rebound name", host="evil.example:PORT"),
-    WebSocketShape(name="rebound name, with its origin", host="evil.example:PORT", origin=PAGE),
+    WebSocketShape(name="DNS rebinding", host="evil.example:PORT"),
+    WebSocketShape(name="DNS rebinding, with its origin", host="evil.example:PORT", origin=PAGE),
     WebSocketShape(name="without a port", host="127.0.0.1"),
 ]
 
@@ -351,10 +356,10 @@ async def test_a_hostile_websocket_is_refused_by_access_control_and_nothing_else
     "shape",
     [
         WebSocketShape(name="as a program"),
-        WebSocketShape(name="with a reading token", token="Bearer <read>"),
+        WebSocketShape(name="with a token of the scope read", token="Bearer <read>"),
         WebSocketShape(name="with the token offered", token="", offered=f"agiraph.bearer.{TOKEN}"),
         WebSocketShape(
-            name="as our page",
+            name="from the own page",
             token="",
             cookie=_SESSION,
             origin="http://127.0.0.1:PORT",

@@ -32,7 +32,7 @@ STEPS = 12
 TEAMS = 4
 
 
-def note_after_note(seen: Seen) -> Says:
+def writes_notes(seen: Seen) -> Says:
     done = sum(message.role == "assistant" for message in seen.messages)
     if done < STEPS:
         return says(f"Step {done} is done. " * 4, call("checkpoint", summary=f"note {done}"))
@@ -112,7 +112,7 @@ class Installation:
 
 @pytest.fixture
 async def installation(tmp_path: Path, postgres: Server) -> AsyncIterator[Installation]:
-    async with AsyncExitStack() as stack, ModelServer(note_after_note) as models:
+    async with AsyncExitStack() as stack, ModelServer(writes_notes) as models:
         environment = {
             "AGIRAPH_DATABASE_URL": postgres.fresh(),
             "OPENAI_API_KEY": "sk-canary-canary",

@@ -28,6 +28,7 @@ SUBSCRIBE = '{"op": "subscribe", "cursors": {}}'
 
 @pytest.fixture
 async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
+    """A served world, once on each database."""
     async with serving(tmp_path / "home", database_url=database_url) as opened:
         opened.world.script("ada")
         yield opened

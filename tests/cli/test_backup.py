@@ -29,7 +29,7 @@ STEPS = 8
 SECRET = "sk-canary-canary"
 
 
-def note_after_note(seen: Seen) -> Says:
+def writes_notes(seen: Seen) -> Says:
     done = sum(message.role == "assistant" for message in seen.messages)
     if done < STEPS:
         return says(call("write_file", path=f"note-{done}.md", content=f"note {done}\n" * 50))
@@ -58,7 +58,7 @@ async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_ho
 ) -> None:
     agiraph, elsewhere = Shell(tmp_path / "home"), Shell(tmp_path / "other")
     file = tmp_path / "backup.tar.gz"
-    async with ModelServer(note_after_note) as server:
+    async with ModelServer(writes_notes) as server:
         async with up(use_model_server(agiraph, server)) as running:
             made = [
                 await running.ask("POST", "/teams", {"goal": f"Goal {n}", "learns": False})

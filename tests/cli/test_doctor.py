@@ -315,9 +315,9 @@ async def test_a_home_that_is_not_writable_is_reported(home: str) -> None:
 
 
 STUCK_WORK: dict[str, tuple[dict[str, Any], str]] = {
-    "nobody": ({"owner": None}, "is running, but no process owns it."),
+    "no owner": ({"owner": None}, "is running, but no process owns it."),
     "crashes": ({"crashes": 2}, "was restarted 2 times without completing a step"),
-    "told to stop": ({"cancel_requested": True}, "was cancelled and has not stopped"),
+    "cancelled": ({"cancel_requested": True}, "was cancelled and has not stopped"),
     "silent": ({}, "is running, but has done nothing since"),
 }
 
@@ -343,7 +343,7 @@ async def test_running_nodes_that_are_stuck_are_reported(
         world.clock.advance(seconds=3600)
         [found] = await world.store.write(plant)
         orphaned = "is running, but its process has ended."
-        by_job = database_url.startswith("postgres") and how != "nobody"
+        by_job = database_url.startswith("postgres") and how != "no owner"
         assert found.startswith(f"{founded.node.id} {orphaned if by_job else told}")
         if not by_job and not database_url.startswith("postgres"):
             code, report = await run_doctor(agiraph)

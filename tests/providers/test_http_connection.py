@@ -116,12 +116,12 @@ CHUNKED = b"transfer-encoding: chunked\r\n"
 FORMS = {
     "with its length": answer(b"hello"),
     "chunked": HEAD + CHUNKED + b"\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
-    "chunked, with all there is": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
+    "chunked, with an extension and a trailer": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
     b"00002;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n",
-    "to the end": HEAD + b"\r\nhello",
-    "to the end, with all there is": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
-    "announced": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
-    "announced twice": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    "until the connection closes": HEAD + b"\r\nhello",
+    "until the connection closes, HTTP/1.0": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
+    "after an interim response": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
+    "after two interim responses": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
     b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"hello"),
 }
 
@@ -145,8 +145,8 @@ BROKEN = {
     "in its length": HEAD + b"content-length: 9\r\n\r\nhello",
     "in its chunks": HEAD + CHUNKED + b"\r\n5\r\nhel",
     "between its chunks": HEAD + CHUNKED + b"\r\n5\r\nhello\r\n",
-    "after an announcement": b"HTTP/1.1 100 Continue\r\n\r\n",
-    "with what is no HTTP": b"220 mail.example ESMTP\r\n",
+    "only an interim response": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "not HTTP": b"220 mail.example ESMTP\r\n",
     "with a wrong chunk": HEAD + CHUNKED + b"\r\nxyz\r\nhello\r\n",
     "with too many headers": HEAD + b"".join(b"x-%d: %b\r\n" % (n, b"y" * 999) for n in range(99)),
 }
